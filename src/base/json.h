@@ -1,0 +1,16 @@
+// JSON is Boost.JSON. One parse function, so that every document meets the same limits.
+#pragma once
+
+#include <boost/json.hpp>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace vitrine {
+
+namespace json = boost::json;
+
+// Parses one document of at most `max_depth` levels. `what` names the source in the error.
+Result<json::value> parse_json(std::string_view text, std::string_view what, int max_depth = 64);
+
+}  // namespace vitrine

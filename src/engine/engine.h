@@ -1,0 +1,85 @@
+// Engine: the only way to generate. Submit a request, read its stream.
+//
+// One thread runs steps; a step is a ragged batch over any number of sequences, some of which prefill
+// a chunk of their prompt while others decode one token. submit() and stream calls are thread-safe.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/memory_plan.h"
+#include "engine/request.h"
+#include "engine/runner.h"
+#include "engine/scheduler.h"
+#include "engine/step_record.h"
+
+namespace vitrine {
+
+class Engine {
+ public:
+  // Loads the model and allocates everything. `file` is kept open for the engine's life.
+  static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const ModelFile> file,
+                                                EngineOptions options);
+  ~Engine();
+
+  // Starts the engine thread. Without it, the owner calls step() itself (tests do).
+  void start();
+  // One step. False when there was nothing to do. Not while the thread runs.
+  bool step();
+
+  // Checks the request and queues it.
+  Result<std::shared_ptr<TokenStream>> submit(Request request);
+
+  const ModelInfo& model() const { return model_->info(); }
+  const MemoryPlan& memory() const { return plan_; }
+  const EngineOptions& options() const { return options_; }
+  const Backend& backend() const { return *backend_; }
+  const WeightLoader::Totals& weights() const { return model_->totals(); }
+  const ModelFile& file() const { return *file_; }
+  // The last steps, oldest first (at most kKeptRecords).
+  std::vector<StepRecord> records() const;
+  // Pages in use, by cache group; zero everywhere when idle.
+  std::vector<int> pages_used() const;
+  void check_integrity() const { scheduler_->check_integrity(); }
+
+  static constexpr int kKeptRecords = 1024;
+
+ private:
+  Engine() = default;
+  Result<std::unique_ptr<Sequence>> make_sequence(Request request) const;
+  void loop();
+  void accept();
+  void sample(Batch& batch);
+  void commit();
+
+  // Constant after create().
+  std::shared_ptr<const ModelFile> file_;
+  EngineOptions options_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Model> model_;
+  MemoryPlan plan_;
+
+  // Engine thread only.
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<Scratch> scratch_;
+  std::deque<Batch> in_flight_;   // planned and run, not committed
+  std::vector<Batch> spare_;      // emptied batches, for their memory
+  std::uint64_t step_ = 0;
+
+  std::thread thread_;
+  mutable std::mutex mutex_;
+  std::condition_variable work_;
+  // Guarded by mutex_.
+  std::vector<std::unique_ptr<Sequence>> incoming_;
+  std::vector<StepRecord> records_;  // a ring
+  std::uint64_t next_id_ = 1;
+  bool stop_ = false;
+};
+
+}  // namespace vitrine

@@ -1,0 +1,123 @@
+#include "engine/memory_plan.h"
+
+#include <algorithm>
+
+#include "quant/format.h"
+
+namespace vitrine {
+namespace {
+
+class CountedWeight final : public Weight {
+ public:
+  explicit CountedWeight(const MatrixSource& m)
+      : Weight(m.rows(), m.cols, m.dtype,
+               m.rows() * format_bytes(find_format(m.dtype)->info, m.cols)) {}
+};
+
+// Allocates and packs nothing; sizes are those of the backend it stands for. Never computes.
+class CountingBackend final : public Backend {
+ public:
+  explicit CountingBackend(const Backend& real) : real_(real) {}
+  std::string name() const override { return "counting"; }
+  std::string description() const override { return name(); }
+  Result<Buffer> allocate(std::int64_t bytes) override {
+    return Buffer(this, bytes, [](void*) {});
+  }
+  void write(void*, const void*, std::int64_t) override {}
+  const void* read(const void* from, std::int64_t, void*) override { return from; }
+  std::int64_t packed_bytes(DType dtype, std::int64_t rows, std::int64_t cols,
+                            WeightUse use) const override {
+    return real_.packed_bytes(dtype, rows, cols, use);
+  }
+  Result<std::unique_ptr<Weight>> pack(const MatrixSource& m, WeightUse) override {
+    return std::unique_ptr<Weight>(std::make_unique<CountedWeight>(m));
+  }
+  std::int64_t kv_page_bytes(const KvShape& shape) const override {
+    return real_.kv_page_bytes(shape);
+  }
+
+ protected:
+  [[noreturn]] static void refuse() { check_failed(__FILE__, __LINE__, "compute", "only counts"); }
+  void embed_(Tensor, const Weight&, Tensor, float) override { refuse(); }
+  void matmul_(Tensor, Tensor, const Weight&, Tensor) override { refuse(); }
+  void rms_norm_(Tensor, Tensor, Tensor, float) override { refuse(); }
+  void layer_norm_(Tensor, Tensor, Tensor, Tensor, float) override { refuse(); }
+  void rope_table_(Tensor, Tensor, Tensor, float) override { refuse(); }
+  void rope_(Tensor, Tensor) override { refuse(); }
+  void store_kv_(Tensor, Tensor, const KvCache&, const KvIndex&) override { refuse(); }
+  void attention_(Tensor, Tensor, const KvCache&, const KvIndex&, const AttentionParams&) override {
+    refuse();
+  }
+  void add_(Tensor, Tensor, Tensor) override { refuse(); }
+  void activate_(Tensor, Activation) override { refuse(); }
+  void glu_(Tensor, Tensor, Tensor, Activation) override { refuse(); }
+  void softcap_(Tensor, float) override { refuse(); }
+  void gather_rows_(Tensor, Tensor, Tensor) override { refuse(); }
+
+ private:
+  const Backend& real_;
+};
+
+}  // namespace
+
+Result<int> choose_context(const EngineOptions& options, int model_context) {
+  if (options.context > model_context)
+    return make_error(ErrorCode::kInvalid,
+                      "a context of {} was asked for; the model was made for at most {}",
+                      options.context, model_context);
+  return options.context > 0 ? options.context : std::min(model_context, kDefaultContext);
+}
+
+MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOptions& options,
+                      int context) {
+  MemoryPlan plan;
+  plan.context = context;
+  plan.sequences = options.sequences;
+  plan.page_size = options.page_size;
+  plan.kv_dtype = options.kv_dtype;
+  plan.packed_bytes = model.totals().packed_bytes;
+  plan.activation_bytes = model.totals().activation_bytes;
+  for (int layer = 0; layer < model.info().layers; ++layer) {
+    CacheSpec spec = model.cache_spec(layer);
+    // A window that the context never leaves is no window.
+    if (spec.window >= context) spec.window = 0;
+    auto group = std::find_if(plan.groups.begin(), plan.groups.end(),
+                              [&](const CacheGroup& g) { return g.spec == spec; });
+    if (group == plan.groups.end()) group = plan.groups.insert(group, CacheGroup{.spec = spec});
+    plan.group_of.push_back(static_cast<int>(group - plan.groups.begin()));
+    group->layers.push_back(layer);
+  }
+  auto pages_for = [&](int positions) { return (positions + plan.page_size - 1) / plan.page_size; };
+  for (CacheGroup& g : plan.groups) {
+    KvShape shape{g.spec.kv_heads, g.spec.head_dim, plan.page_size, plan.kv_dtype};
+    g.page_bytes = backend.kv_page_bytes(shape) * static_cast<std::int64_t>(g.layers.size());
+    g.pages_per_sequence = pages_for(context);
+    // Behind the window, and a step's rows ahead of it, both possibly in the middle of a page; with
+    // commits delayed, the rows of the steps in between too.
+    if (g.spec.window > 0) {
+      std::int64_t span = static_cast<std::int64_t>(g.spec.window) +
+                          static_cast<std::int64_t>(options.step_tokens) * (1 + options.commit_delay);
+      if (span < context)
+        g.pages_per_sequence = std::min(g.pages_per_sequence, pages_for(static_cast<int>(span)) + 1);
+    }
+    g.pages = g.pages_per_sequence * plan.sequences;
+    plan.kv_bytes += g.page_bytes * g.pages;
+    plan.kv_bytes_per_token += g.page_bytes / plan.page_size;
+  }
+  return plan;
+}
+
+Result<MemoryPlan> plan_memory(const ModelFile& file, const EngineOptions& options, ModelInfo* info) {
+  VT_TRY(auto backend, create_backend(options.backend, {.threads = 1}));
+  CountingBackend counting(*backend);
+  ModelOptions model_options{.max_tokens = options.step_tokens, .context = options.context, .progress = {}};
+  VT_TRY(auto model, load_model(file, counting, model_options));
+  VT_TRY(int context, choose_context(options, model->info().context));
+  MemoryPlan plan = plan_cache(*model, *backend, options, context);
+  for (const TensorInfo& t : file.tensors())
+    plan.file_bytes += static_cast<std::int64_t>(t.data.size());
+  if (info != nullptr) *info = model->info();
+  return plan;
+}
+
+}  // namespace vitrine

@@ -1,0 +1,58 @@
+// All memory is known before serving: weights, KV pool, activations. Computed by loading the model
+// onto a backend that only counts, so the plan and the load cannot disagree.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/model_file.h"
+#include "kernels/backend.h"
+#include "kv/cache_spec.h"
+#include "models/model.h"
+
+namespace vitrine {
+
+struct EngineOptions {
+  std::string backend = "auto";
+  int threads = 0;               // 0: all
+  int context = 0;               // 0: the model's, at most kDefaultContext
+  int sequences = 1;             // that run at the same time
+  int step_tokens = 512;         // rows of the largest step
+  int page_size = 32;            // positions
+  DType kv_dtype = DType::kF16;
+  int commit_delay = 0;          // steps between running and committing; 0 is the specification
+  std::function<void(std::int64_t bytes)> progress;
+};
+inline constexpr int kDefaultContext = 4096;
+
+struct CacheGroup {
+  CacheSpec spec;
+  std::vector<int> layers = {};
+  int pages = 0;                 // in the pool
+  int pages_per_sequence = 0;    // the most that one sequence can hold
+  std::int64_t page_bytes = 0;   // of all its layers together
+};
+
+struct MemoryPlan {
+  int context = 0, sequences = 0, page_size = 0;
+  DType kv_dtype = DType::kF16;
+  std::int64_t file_bytes = 0;        // tensors, mapped
+  std::int64_t packed_bytes = 0;      // the backend's own copies
+  std::int64_t activation_bytes = 0;
+  std::int64_t kv_bytes = 0;
+  std::int64_t kv_bytes_per_token = 0;  // of one position in all layers
+  std::vector<CacheGroup> groups;
+  std::vector<int> group_of;          // by layer
+  std::int64_t total() const { return packed_bytes + activation_bytes + kv_bytes; }
+};
+
+// The context that the options and the model give; an error names both when they disagree.
+Result<int> choose_context(const EngineOptions& options, int model_context);
+// Groups and KV sizes for a loaded (or only counted) model.
+MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOptions& options,
+                      int context);
+// Without loading anything. `backend` computes the sizes.
+Result<MemoryPlan> plan_memory(const ModelFile& file, const EngineOptions& options, ModelInfo* info);
+
+}  // namespace vitrine

@@ -1,0 +1,104 @@
+#include "formats/generation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "formats/detail.h"
+
+namespace vitrine {
+namespace {
+
+using detail::quote_name;
+
+Result<std::int32_t> token_id(std::string_view key, std::int64_t id) {
+  if (id < 0 || id > std::numeric_limits<std::int32_t>::max())
+    return make_error(ErrorCode::kMalformed, "metadata key {} is {}, wanted a token id", quote_name(key),
+                      id);
+  return static_cast<std::int32_t>(id);
+}
+
+Status read_number(const Meta& meta, std::string_view key, std::optional<double>& out) {
+  if (!meta.has(key)) return Ok{};
+  VT_TRY(double value, meta.get_float(key));
+  if (!std::isfinite(value))
+    return make_error(ErrorCode::kMalformed, "metadata key {} is {}, wanted a finite number",
+                      quote_name(key), value);
+  out = value;
+  return Ok{};
+}
+
+Status read_integer(const Meta& meta, std::string_view key, std::optional<std::int64_t>& out) {
+  if (!meta.has(key)) return Ok{};
+  VT_TRY(out, meta.get_int(key));
+  return Ok{};
+}
+
+Status read_bos(const Meta& meta, std::string_view key, GenerationDefaults& out) {
+  if (!meta.has(key) || out.bos_id) return Ok{};
+  VT_TRY(std::int64_t id, meta.get_int(key));
+  VT_TRY(out.bos_id, token_id(key, id));
+  return Ok{};
+}
+
+// One id or a list of them.
+Status read_eos(const Meta& meta, std::string_view key, GenerationDefaults& out) {
+  const MetaValue* value = meta.find(key);
+  if (value == nullptr) return Ok{};
+  std::vector<std::int64_t> ids;
+  if (std::holds_alternative<MetaArray>(*value)) {
+    VT_TRY(ids, meta.get_ints(key));
+  } else {
+    VT_TRY(std::int64_t id, meta.get_int(key));
+    ids.push_back(id);
+  }
+  if (ids.size() > 1024)
+    return make_error(ErrorCode::kTooLarge, "metadata key {} has {} ids, at most 1024", quote_name(key),
+                      ids.size());
+  for (std::int64_t id : ids) {
+    VT_TRY(std::int32_t checked, token_id(key, id));
+    if (std::find(out.eos_ids.begin(), out.eos_ids.end(), checked) == out.eos_ids.end())
+      out.eos_ids.push_back(checked);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<GenerationDefaults> generation_from_gguf(const Meta& meta) {
+  GenerationDefaults out;
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                          "tokenizer.ggml.eom_token_id"})
+    VT_RETURN_IF_ERROR(read_eos(meta, key, out));
+  VT_RETURN_IF_ERROR(read_bos(meta, "tokenizer.ggml.bos_token_id", out));
+  VT_RETURN_IF_ERROR(read_number(meta, "general.sampling.temp", out.temperature));
+  VT_RETURN_IF_ERROR(read_number(meta, "general.sampling.top_p", out.top_p));
+  VT_RETURN_IF_ERROR(read_number(meta, "general.sampling.min_p", out.min_p));
+  VT_RETURN_IF_ERROR(
+      read_number(meta, "general.sampling.penalty_repeat", out.repetition_penalty));
+  VT_RETURN_IF_ERROR(read_integer(meta, "general.sampling.top_k", out.top_k));
+  return out;
+}
+
+Result<GenerationDefaults> generation_from_hf(const Meta& generation, const Meta& config) {
+  GenerationDefaults out;
+  VT_RETURN_IF_ERROR(read_number(generation, "temperature", out.temperature));
+  VT_RETURN_IF_ERROR(read_number(generation, "top_p", out.top_p));
+  VT_RETURN_IF_ERROR(read_number(generation, "min_p", out.min_p));
+  VT_RETURN_IF_ERROR(read_number(generation, "typical_p", out.typical_p));
+  VT_RETURN_IF_ERROR(read_number(generation, "repetition_penalty", out.repetition_penalty));
+  VT_RETURN_IF_ERROR(read_integer(generation, "top_k", out.top_k));
+  VT_RETURN_IF_ERROR(read_integer(generation, "max_new_tokens", out.max_new_tokens));
+  if (generation.has("do_sample")) {
+    VT_TRY(out.do_sample, generation.get_bool("do_sample"));
+  }
+  VT_RETURN_IF_ERROR(read_eos(generation, "eos_token_id", out));
+  if (out.eos_ids.empty()) VT_RETURN_IF_ERROR(read_eos(config, "eos_token_id", out));
+  if (out.eos_ids.empty()) VT_RETURN_IF_ERROR(read_eos(config, "text_config.eos_token_id", out));
+  VT_RETURN_IF_ERROR(read_bos(generation, "bos_token_id", out));
+  VT_RETURN_IF_ERROR(read_bos(config, "bos_token_id", out));
+  VT_RETURN_IF_ERROR(read_bos(config, "text_config.bos_token_id", out));
+  return out;
+}
+
+}  // namespace vitrine

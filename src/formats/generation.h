@@ -1,0 +1,14 @@
+// GenerationDefaults from a file's metadata. A key of the wrong type is an error that names it.
+#pragma once
+
+#include "base/result.h"
+#include "formats/meta.h"
+#include "formats/model_file.h"
+
+namespace vitrine {
+
+Result<GenerationDefaults> generation_from_gguf(const Meta& meta);
+// `generation`: generation_config.json; `config`: config.json, asked where the other is silent.
+Result<GenerationDefaults> generation_from_hf(const Meta& generation, const Meta& config);
+
+}  // namespace vitrine

@@ -1,0 +1,153 @@
+#include "kernels/backend.h"
+
+#include <algorithm>
+
+namespace vitrine {
+namespace {
+
+// Checks t against `dims` (-1: anything) and prints op, tensor and both shapes when they differ.
+void expect(const char* op, const char* what, const Tensor& t, DType dtype, Shape dims) {
+  bool same = t.shape.rank() == dims.rank() && t.dtype == dtype && t.defined();
+  for (int i = 0; same && i < dims.rank(); ++i) same = dims[i] < 0 || t.shape[i] == dims[i];
+  VT_CHECK(same, "{}: {} is {} of type {}, expected {} of type {}", op, what, t.shape.to_string(),
+           static_cast<int>(t.dtype), dims.to_string(), static_cast<int>(dtype));
+}
+
+void expect_f32(const char* op, const char* what, const Tensor& t, Shape dims) {
+  expect(op, what, t, DType::kF32, dims);
+}
+
+void expect_i32(const char* op, const char* what, const Tensor& t, Shape dims) {
+  expect(op, what, t, DType::kI32, dims);
+}
+
+void expect_index(const char* op, std::int64_t T, const KvIndex& index) {
+  expect_i32(op, "positions", index.positions, {T});
+  expect_i32(op, "row_offsets", index.row_offsets, {-1});
+  expect_i32(op, "slots", index.slots, {T});
+  expect_i32(op, "block_table", index.block_table, {index.row_offsets.dim(0) - 1, -1});
+}
+
+}  // namespace
+
+void Backend::embed(Tensor out, const Weight& table, Tensor ids, float scale) {
+  expect_f32("embed", "out", out, {-1, table.cols()});
+  expect_i32("embed", "ids", ids, {out.dim(0)});
+  embed_(out, table, ids, scale);
+}
+
+void Backend::matmul(Tensor out, Tensor x, const Weight& w, Tensor bias) {
+  expect_f32("matmul", "x", x, {-1, w.cols()});
+  expect_f32("matmul", "out", out, {x.dim(0), w.rows()});
+  if (bias.defined()) expect_f32("matmul", "bias", bias, {w.rows()});
+  matmul_(out, x, w, bias);
+}
+
+void Backend::rms_norm(Tensor out, Tensor x, Tensor w, float eps) {
+  expect_f32("rms_norm", "x", x, {-1, -1});
+  expect_f32("rms_norm", "out", out, x.shape);
+  expect_f32("rms_norm", "w", w, {x.dim(1)});
+  rms_norm_(out, x, w, eps);
+}
+
+void Backend::layer_norm(Tensor out, Tensor x, Tensor w, Tensor b, float eps) {
+  expect_f32("layer_norm", "x", x, {-1, -1});
+  expect_f32("layer_norm", "out", out, x.shape);
+  expect_f32("layer_norm", "w", w, {x.dim(1)});
+  if (b.defined()) expect_f32("layer_norm", "b", b, {x.dim(1)});
+  layer_norm_(out, x, w, b, eps);
+}
+
+void Backend::rope_table(Tensor table, Tensor positions, Tensor inv_freq, float scale) {
+  expect_f32("rope_table", "inv_freq", inv_freq, {-1});
+  expect_f32("rope_table", "table", table, {-1, inv_freq.dim(0), 2});
+  expect_i32("rope_table", "positions", positions, {table.dim(0)});
+  rope_table_(table, positions, inv_freq, scale);
+}
+
+void Backend::rope(Tensor x, Tensor table) {
+  expect_f32("rope", "x", x, {-1, -1, -1});
+  expect_f32("rope", "table", table, {x.dim(0), -1, 2});
+  VT_CHECK(2 * table.dim(1) <= x.dim(2), "rope: {} rotary dims in heads of {}", 2 * table.dim(1),
+           x.dim(2));
+  rope_(x, table);
+}
+
+void Backend::store_kv(Tensor k, Tensor v, const KvCache& cache, const KvIndex& index) {
+  Shape shape{index.positions.dim(0), cache.shape.kv_heads, cache.shape.head_dim};
+  expect_f32("store_kv", "k", k, shape);
+  expect_f32("store_kv", "v", v, shape);
+  expect_index("store_kv", k.dim(0), index);
+  store_kv_(k, v, cache, index);
+}
+
+void Backend::attention(Tensor out, Tensor q, const KvCache& cache, const KvIndex& index,
+                        const AttentionParams& params) {
+  expect_f32("attention", "q", q, {-1, -1, cache.shape.head_dim});
+  expect_f32("attention", "out", out, q.shape);
+  expect_index("attention", q.dim(0), index);
+  VT_CHECK(q.dim(1) % cache.shape.kv_heads == 0, "attention: {} heads over {} kv heads", q.dim(1),
+           cache.shape.kv_heads);
+  attention_(out, q, cache, index, params);
+}
+
+void Backend::add(Tensor out, Tensor a, Tensor b) {
+  expect_f32("add", "a", a, out.shape);
+  expect_f32("add", "b", b, out.shape);
+  add_(out, a, b);
+}
+
+void Backend::activate(Tensor x, Activation activation) {
+  expect_f32("activate", "x", x, {-1, -1});
+  activate_(x, activation);
+}
+
+void Backend::glu(Tensor out, Tensor gate, Tensor up, Activation activation) {
+  expect_f32("glu", "gate", gate, out.shape);
+  expect_f32("glu", "up", up, out.shape);
+  glu_(out, gate, up, activation);
+}
+
+void Backend::softcap(Tensor x, float cap) {
+  expect_f32("softcap", "x", x, {-1, -1});
+  softcap_(x, cap);
+}
+
+void Backend::gather_rows(Tensor out, Tensor x, Tensor rows) {
+  expect_f32("gather_rows", "x", x, {-1, -1});
+  expect_f32("gather_rows", "out", out, {-1, x.dim(1)});
+  expect_i32("gather_rows", "rows", rows, {out.dim(0)});
+  gather_rows_(out, x, rows);
+}
+
+void Backend::add_rms_norm(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps) {
+  expect_f32("add_rms_norm", "residual", residual, {-1, -1});
+  expect_f32("add_rms_norm", "delta", delta, residual.shape);
+  expect_f32("add_rms_norm", "out", out, residual.shape);
+  expect_f32("add_rms_norm", "w", w, {residual.dim(1)});
+  add_rms_norm_(out, residual, delta, w, eps);
+}
+
+void Backend::add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps) {
+  add(residual, residual, delta);
+  rms_norm(out, residual, w, eps);
+}
+
+Result<std::unique_ptr<Backend>> create_backend(const std::string& name,
+                                                const BackendOptions& options) {
+  std::vector<const BackendDef*> defs(all_backends().begin(), all_backends().end());
+  std::sort(defs.begin(), defs.end(),
+            [](auto* a, auto* b) { return a->preference > b->preference; });
+  std::string known = "auto";
+  for (const BackendDef* def : defs) {
+    known += fmt::format(", {}", def->name);
+    if (name == def->name) return def->create(options);
+    if (name == "auto") {
+      auto backend = def->create(options);
+      if (backend.ok()) return backend;
+    }
+  }
+  return make_error(ErrorCode::kInvalid, "no backend '{}'; there are: {}", name, known);
+}
+
+}  // namespace vitrine

@@ -1,0 +1,32 @@
+#include "kernels/ref/backend.h"
+
+#include <cstring>
+
+#include "kernels/host_memory.h"
+
+namespace vitrine {
+namespace ref {
+
+Result<Buffer> RefBackend::allocate(std::int64_t bytes) { return allocate_host(bytes); }
+
+void RefBackend::write(void* to, const void* from, std::int64_t bytes) {
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+Result<std::unique_ptr<Weight>> RefBackend::pack(const MatrixSource& source, WeightUse) {
+  return std::unique_ptr<Weight>(std::make_unique<RowWeight>(source));
+}
+
+std::int64_t RefBackend::kv_page_bytes(const KvShape& s) const {
+  return 2LL * s.kv_heads * s.page_size * s.head_dim * (s.dtype == DType::kF32 ? 4 : 2);
+}
+
+}  // namespace ref
+
+extern const BackendDef kBackend_ref;
+const BackendDef kBackend_ref{
+    "ref", 0, [](const BackendOptions&) -> Result<std::unique_ptr<Backend>> {
+      return std::unique_ptr<Backend>(std::make_unique<ref::RefBackend>());
+    }};
+
+}  // namespace vitrine

@@ -1,0 +1,66 @@
+#include "nn/layers.h"
+
+#include "nn/weight_loader.h"
+
+namespace vitrine {
+namespace {
+
+void norm_heads(Backend& b, const Norm& norm, Tensor x, std::int64_t head_dim) {
+  if (!norm.defined()) return;
+  if (norm.w.dim(0) == x.dim(1)) return norm.rms(b, x, x);
+  Tensor heads = x.view({x.shape.elements() / head_dim, head_dim});
+  norm.rms(b, heads, heads);
+}
+
+}  // namespace
+
+Attention::Scratch Attention::scratch(WeightLoader& w, int max_tokens, int q_dim, int kv_dim) {
+  return {w.activations({max_tokens, q_dim}), w.activations({max_tokens, kv_dim}),
+          w.activations({max_tokens, kv_dim}), w.activations({max_tokens, q_dim})};
+}
+
+GatedFfn::Scratch GatedFfn::scratch(WeightLoader& w, int max_tokens, int ffn) {
+  return {w.activations({max_tokens, ffn}), w.activations({max_tokens, ffn})};
+}
+
+Mlp::Scratch Mlp::scratch(WeightLoader& w, int max_tokens, int ffn) {
+  return {w.activations({max_tokens, ffn})};
+}
+
+void Attention::operator()(Backend& b, const ModelInput& in, int layer, Tensor out, Tensor x,
+                           Tensor rope, const Scratch& s) const {
+  std::int64_t T = x.dim(0), H = heads, K = kv_heads, D = head_dim;
+  Tensor qs = s.q.rows(T), ks = s.k.rows(T), vs = s.v.rows(T), as = s.out.rows(T);
+  q(b, qs, x);
+  k(b, ks, x);
+  v(b, vs, x);
+  norm_heads(b, q_norm, qs, D);
+  norm_heads(b, k_norm, ks, D);
+  Tensor qh = qs.view({T, H, D}), kh = ks.view({T, K, D}), vh = vs.view({T, K, D});
+  if (rope.defined()) {
+    b.rope(qh, rope);
+    b.rope(kh, rope);
+  }
+  const KvCache& cache = in.caches[layer];
+  const KvIndex& index = in.groups[in.group_of[layer]];
+  b.store_kv(kh, vh, cache, index);
+  b.attention(as.view({T, H, D}), qh, cache, index, params);
+  o(b, out, as);
+}
+
+void GatedFfn::operator()(Backend& b, Tensor out, Tensor x, const Scratch& s) const {
+  Tensor g = s.gate.rows(x.dim(0)), u = s.up.rows(x.dim(0));
+  gate(b, g, x);
+  up(b, u, x);
+  b.glu(g, g, u, activation);
+  down(b, out, g);
+}
+
+void Mlp::operator()(Backend& b, Tensor out, Tensor x, const Scratch& s) const {
+  Tensor u = s.up.rows(x.dim(0));
+  up(b, u, x);
+  b.activate(u, activation);
+  down(b, out, u);
+}
+
+}  // namespace vitrine

@@ -1,0 +1,78 @@
+// Layers: weights bound to backend calls. A layer never asks which model it is in.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace vitrine {
+
+class WeightLoader;
+
+// What a step hands to a model. Tensors at fixed addresses, filled by the runner.
+struct ModelInput {
+  Tensor ids;        // (T) i32
+  Tensor positions;  // (T) i32
+  Tensor out_rows;   // (M) i32: the rows whose final hidden states are wanted
+  std::span<const KvIndex> groups;    // by cache group
+  std::span<const KvCache> caches;    // by layer
+  std::span<const int> group_of;      // by layer
+  std::int64_t tokens() const { return ids.dim(0); }
+};
+
+struct Linear {
+  std::unique_ptr<Weight> weight;  // (N, K)
+  Tensor bias;                     // (N) or undefined
+  void operator()(Backend& b, Tensor out, Tensor x) const { b.matmul(out, x, *weight, bias); }
+};
+
+struct Norm {
+  Tensor w, b;  // (E); b may be undefined
+  float eps = 0;
+  bool defined() const { return w.defined(); }
+  void rms(Backend& on, Tensor out, Tensor x) const { on.rms_norm(out, x, w, eps); }
+  void layer(Backend& on, Tensor out, Tensor x) const { on.layer_norm(out, x, w, b, eps); }
+};
+
+// Self-attention: projections, optional norms of q and k, optional rotary, cache, output projection.
+struct Attention {
+  int heads = 0, kv_heads = 0, head_dim = 0;
+  AttentionParams params = {};
+  Linear q = {}, k = {}, v = {}, o = {};
+  // Of width head_dim (each head) or heads * head_dim (all of q); undefined: none.
+  Norm q_norm = {}, k_norm = {};
+
+  struct Scratch {
+    Tensor q, k, v, out;  // (max T, H*D), (max T, K*D), (max T, K*D), (max T, H*D)
+  };
+  static Scratch scratch(WeightLoader& w, int max_tokens, int q_dim, int kv_dim);
+  // out (T,E) = attention of x (T,E) in layer `layer`. `rope`: (T,R/2,2), undefined for none.
+  void operator()(Backend& b, const ModelInput& in, int layer, Tensor out, Tensor x, Tensor rope,
+                  const Scratch& s) const;
+};
+
+// down(activation(gate(x)) * up(x))
+struct GatedFfn {
+  Activation activation = Activation::kSilu;
+  Linear gate, up, down;
+  struct Scratch {
+    Tensor gate, up;  // (max T, F)
+  };
+  static Scratch scratch(WeightLoader& w, int max_tokens, int ffn);
+  void operator()(Backend& b, Tensor out, Tensor x, const Scratch& s) const;
+};
+
+// down(activation(up(x)))
+struct Mlp {
+  Activation activation = Activation::kGelu;
+  Linear up, down;
+  struct Scratch {
+    Tensor up;  // (max T, F)
+  };
+  static Scratch scratch(WeightLoader& w, int max_tokens, int ffn);
+  void operator()(Backend& b, Tensor out, Tensor x, const Scratch& s) const;
+};
+
+}  // namespace vitrine

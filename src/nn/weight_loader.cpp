@@ -1,0 +1,216 @@
+#include "nn/weight_loader.h"
+
+#include <cstring>
+#include <utility>
+
+#include "quant/format.h"
+
+namespace vitrine {
+
+WeightLoader::WeightLoader(const ModelFile& file, Backend& backend,
+                           std::function<void(std::int64_t)> progress)
+    : file_(file), backend_(backend), progress_(std::move(progress)) {}
+
+const TensorInfo* WeightLoader::find(const Name& name) const {
+  const std::string& wanted = gguf() ? name.gguf : name.hf;
+  if (wanted.empty()) return nullptr;
+  const TensorInfo* info = file_.find(wanted);
+  // Multimodal folders keep the text model under a prefix.
+  if (info == nullptr && !gguf()) info = file_.find("language_model." + wanted);
+  return info;
+}
+
+const TensorInfo* WeightLoader::get(const Name& name, Shape shape) {
+  if (error_) return nullptr;
+  const TensorInfo* info = find(name);
+  if (info == nullptr) {
+    fail(make_error(ErrorCode::kNotFound, "{}: tensor '{}' is missing", file_.path(),
+                    gguf() ? name.gguf : name.hf));
+    return nullptr;
+  }
+  Shape found;
+  for (int i = 0; i < info->shape.rank(); ++i)
+    if (info->shape[i] != 1 || info->shape.rank() == shape.rank()) found.push_back(info->shape[i]);
+  if (!(found == shape)) {
+    fail(make_error(ErrorCode::kMalformed, "tensor '{}' has shape {}, the configuration needs {}",
+                    info->name, info->shape.to_string(), shape.to_string()));
+    return nullptr;
+  }
+  const Format* format = find_format(info->dtype);
+  if (format == nullptr) {
+    std::string known;
+    for (const Format& f : all_formats()) known += fmt::format("{}{}", known.empty() ? "" : ", ", f.info.name);
+    fail(make_error(ErrorCode::kUnsupported, "tensor '{}' has type number {}; this build reads {}",
+                    info->name, static_cast<int>(info->dtype), known));
+    return nullptr;
+  }
+  std::int64_t row = shape[shape.rank() - 1];
+  VT_CHECK(row % format->info.block == 0 &&
+               static_cast<std::int64_t>(info->data.size()) ==
+                   format_bytes(format->info, shape.elements()),
+           "{}: {} bytes for {}", info->name, info->data.size(), shape.to_string());
+  return info;
+}
+
+MatrixSource WeightLoader::matrix(const Name& name, std::int64_t rows, std::int64_t cols,
+                                  bool transposed) {
+  MatrixSource m;
+  m.cols = cols;
+  const TensorInfo* info = get(name, transposed ? Shape{cols, rows} : Shape{rows, cols});
+  if (info == nullptr) return m;
+  const FormatInfo& format = find_format(info->dtype)->info;
+  m.name = info->name;
+  m.dtype = info->dtype;
+  m.row_data.resize(rows);
+  const std::byte* data = info->data.data();
+  std::int64_t stride = format_bytes(format, cols);
+  if (transposed) {
+    if (format.block != 1) {
+      fail(make_error(ErrorCode::kUnsupported, "tensor '{}' of type {} would have to be transposed",
+                      info->name, format.name));
+      return m;
+    }
+    auto copy = std::make_shared<std::vector<std::byte>>(info->data.size());
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < cols; ++c)
+        std::memcpy(copy->data() + (r * cols + c) * format.bytes,
+                    data + (c * rows + r) * format.bytes, format.bytes);
+    data = copy->data();
+    m.owner = copy;
+  }
+  for (std::int64_t r = 0; r < rows; ++r) m.row_data[r] = data + r * stride;
+  return m;
+}
+
+MatrixSource WeightLoader::slice(const MatrixSource& m, std::int64_t first, std::int64_t n) {
+  MatrixSource part = m;
+  if (m.row_data.empty()) return part;
+  VT_CHECK(first >= 0 && first + n <= m.rows());
+  part.row_data.assign(m.row_data.begin() + first, m.row_data.begin() + first + n);
+  return part;
+}
+
+MatrixSource WeightLoader::unpermute_rotary(const MatrixSource& m, int heads, int head_dim) {
+  MatrixSource out = m;
+  if (m.row_data.empty()) return out;
+  VT_CHECK(m.rows() == static_cast<std::int64_t>(heads) * head_dim);
+  for (int h = 0; h < heads; ++h)
+    for (int i = 0; i < head_dim; ++i)
+      out.row_data[h * head_dim + (i % 2) * (head_dim / 2) + i / 2] = m.row_data[h * head_dim + i];
+  return out;
+}
+
+void WeightLoader::unpermute_rotary(std::vector<float>& v, int heads, int head_dim) {
+  if (v.empty()) return;
+  std::vector<float> out(v.size());
+  for (int h = 0; h < heads; ++h)
+    for (int i = 0; i < head_dim; ++i)
+      out[h * head_dim + (i % 2) * (head_dim / 2) + i / 2] = v[h * head_dim + i];
+  v = std::move(out);
+}
+
+std::vector<float> WeightLoader::floats(const Name& name, std::int64_t n) {
+  const TensorInfo* info = get(name, Shape{n});
+  if (info == nullptr) return {};
+  const Format* format = find_format(info->dtype);
+  std::vector<float> values(n);
+  format->decode(info->data.data(), n / format->info.block, values.data());
+  return values;
+}
+
+Linear WeightLoader::pack(const MatrixSource& m, std::vector<float> bias) {
+  Linear linear;
+  if (error_) return linear;
+  auto packed = backend_.pack(m, WeightUse::kMatmul);
+  if (!packed.ok()) {
+    fail(packed.error());
+    return linear;
+  }
+  linear.weight = std::move(packed).value();
+  if (!bias.empty()) linear.bias = vector(bias);
+  totals_.packed_bytes += backend_.packed_bytes(m.dtype, m.rows(), m.cols, WeightUse::kMatmul);
+  if (progress_) progress_(linear.weight->bytes());
+  return linear;
+}
+
+Linear WeightLoader::linear(const MatrixSource& m, std::vector<float> bias) {
+  Linear linear = pack(m, std::move(bias));
+  if (linear.weight) {
+    totals_.matmul_weights += linear.weight->rows() * linear.weight->cols();
+    totals_.matmul_bytes += linear.weight->bytes();
+  }
+  return linear;
+}
+
+Linear WeightLoader::head(const MatrixSource& m, std::vector<float> bias) {
+  Linear linear = pack(m, std::move(bias));
+  if (linear.weight) {
+    totals_.head_weights += linear.weight->rows() * linear.weight->cols();
+    totals_.head_bytes += linear.weight->bytes();
+  }
+  return linear;
+}
+
+Linear WeightLoader::linear(const Name& weight, std::int64_t rows, std::int64_t cols,
+                            const Name& bias) {
+  std::vector<float> b;
+  if (has(bias)) b = floats(bias, rows);
+  return linear(matrix(weight, rows, cols), std::move(b));
+}
+
+std::shared_ptr<Weight> WeightLoader::table(const MatrixSource& m) {
+  if (error_) return nullptr;
+  auto packed = backend_.pack(m, WeightUse::kTable);
+  if (!packed.ok()) {
+    fail(packed.error());
+    return nullptr;
+  }
+  totals_.packed_bytes += backend_.packed_bytes(m.dtype, m.rows(), m.cols, WeightUse::kTable);
+  return std::move(packed).value();
+}
+
+Tensor WeightLoader::allocate(Shape shape) {
+  auto buffer = backend_.allocate(shape.elements() * 4);
+  if (!buffer.ok()) {
+    fail(buffer.error());
+    return {};
+  }
+  Tensor t{buffer->data(), DType::kF32, shape};
+  buffers_.push_back(std::move(buffer).value());
+  return t;
+}
+
+Tensor WeightLoader::vector(const std::vector<float>& values) {
+  if (error_) return {};
+  Tensor t = allocate({static_cast<std::int64_t>(values.size())});
+  if (t.defined()) backend_.write(t.data, values.data(), static_cast<std::int64_t>(values.size()) * 4);
+  return t;
+}
+
+Norm WeightLoader::norm(const Name& weight, std::int64_t n, float eps, const Name& bias,
+                        float offset) {
+  Norm norm;
+  std::vector<float> w = floats(weight, n);
+  for (float& value : w) value += offset;
+  norm.w = vector(w);
+  if (has(bias)) norm.b = vector(floats(bias, n));
+  norm.eps = eps;
+  return norm;
+}
+
+Tensor WeightLoader::activations(Shape shape) {
+  if (error_) return {};
+  totals_.activation_bytes += shape.elements() * 4;
+  return allocate(shape);
+}
+
+void WeightLoader::fail(Error error) {
+  if (!error_) error_ = std::move(error);
+}
+
+Status WeightLoader::status() const {
+  if (error_) return *error_;
+  return Ok{};
+}
+
+}  // namespace vitrine

@@ -1,0 +1,85 @@
+// Binds a ModelFile's tensors to a backend: by name, with the shape checked, undoing what the file's
+// kind did to them. After this nobody knows which kind it was.
+//
+// Errors stick, as in ConfigReader: ask status() once at the end.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/model_file.h"
+#include "kernels/backend.h"
+#include "nn/layers.h"
+
+namespace vitrine {
+
+// One tensor's name in each spelling. "{}" stands for the layer. An empty name: not in such files.
+struct Name {
+  std::string gguf, hf;
+};
+
+class WeightLoader {
+ public:
+  WeightLoader(const ModelFile& file, Backend& backend,
+               std::function<void(std::int64_t bytes)> progress = {});
+
+  bool gguf() const { return file_.kind() == FileKind::kGguf; }
+  Backend& backend() { return backend_; }
+  bool has(const Name& name) const { return find(name) != nullptr; }
+
+  // The rows of a matrix, (rows, cols). `transposed`: the file holds (cols, rows).
+  MatrixSource matrix(const Name& name, std::int64_t rows, std::int64_t cols,
+                      bool transposed = false);
+  // Rows [first, first + n) of it.
+  static MatrixSource slice(const MatrixSource& m, std::int64_t first, std::int64_t n);
+  // Undoes GGUF's order of llama's q and k: its rotary pairs are neighbours (2i, 2i+1), ours are
+  // (i, i + D/2). Row order within each head of `head_dim` rows. Vectors: the same for a bias.
+  static MatrixSource unpermute_rotary(const MatrixSource& m, int heads, int head_dim);
+  static void unpermute_rotary(std::vector<float>& v, int heads, int head_dim);
+
+  // A vector as host floats; exactly n of them.
+  std::vector<float> floats(const Name& name, std::int64_t n);
+
+  // Onto the backend.
+  Linear linear(const MatrixSource& m, std::vector<float> bias = {});
+  Linear linear(const Name& weight, std::int64_t rows, std::int64_t cols, const Name& bias = {});
+  // The output matrix: its cost is counted apart, because few rows pass it.
+  Linear head(const MatrixSource& m, std::vector<float> bias = {});
+  std::shared_ptr<Weight> table(const MatrixSource& m);
+  Tensor vector(const std::vector<float>& values);
+  Norm norm(const Name& weight, std::int64_t n, float eps, const Name& bias = {}, float offset = 0);
+  // An f32 buffer of the model's own (activations).
+  Tensor activations(Shape shape);
+
+  void fail(Error error);
+  Status status() const;
+
+  // What has been bound so far.
+  struct Totals {
+    std::int64_t matmul_weights = 0, matmul_bytes = 0;  // all but the head
+    std::int64_t head_weights = 0, head_bytes = 0;
+    std::int64_t activation_bytes = 0;
+    std::int64_t packed_bytes = 0;  // memory the backend holds for weights, beyond the file
+  };
+  const Totals& totals() const { return totals_; }
+  std::vector<Buffer> take_buffers() { return std::move(buffers_); }
+
+ private:
+  const TensorInfo* find(const Name& name) const;
+  // The tensor with exactly this shape and a known format, or null with the error kept.
+  const TensorInfo* get(const Name& name, Shape shape);
+  Tensor allocate(Shape shape);
+  Linear pack(const MatrixSource& m, std::vector<float> bias);
+
+  const ModelFile& file_;
+  Backend& backend_;
+  std::function<void(std::int64_t)> progress_;
+  std::optional<Error> error_;
+  Totals totals_;
+  std::vector<Buffer> buffers_;
+};
+
+}  // namespace vitrine

@@ -1,0 +1,18 @@
+// bf16: the upper half of an f32.
+#pragma once
+
+#include "quant/format.h"
+#include "quant/half.h"
+
+namespace vitrine {
+
+struct BF16 {
+  static constexpr FormatInfo kInfo{"bf16", DType::kBF16, 1, 2, false};
+  struct Block {
+    std::uint16_t w;
+  };
+  static void decode(const Block& b, float* out) { *out = bf16_to_float(b.w); }
+  static void encode(const float* x, Block& b) { b.w = float_to_bf16(*x); }
+};
+
+}  // namespace vitrine

@@ -1,0 +1,17 @@
+// f32: plain floats.
+#pragma once
+
+#include "quant/format.h"
+
+namespace vitrine {
+
+struct F32 {
+  static constexpr FormatInfo kInfo{"f32", DType::kF32, 1, 4, false};
+  struct Block {
+    float w;
+  };
+  static void decode(const Block& b, float* out) { *out = b.w; }
+  static void encode(const float* x, Block& b) { b.w = *x; }
+};
+
+}  // namespace vitrine

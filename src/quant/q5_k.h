@@ -1,0 +1,53 @@
+// q5_k: 256 weights in 8 groups of 32, 176 bytes, 5.5 bits a weight. As q4_k with a fifth bit.
+//   byte 0..3    d, dmin fp16      w = d * scale[j] * q - dmin * min[j]      j = i / 32
+//   byte 4..15   6-bit scale[8], min[8] (detail/k_scales.h)
+//   byte 16..47  bit j of byte i: the fifth bit of weight i of group j
+//   byte 48..175 low four bits, laid out as in q4_k
+#pragma once
+
+#include "quant/detail/k_scales.h"
+#include "quant/format.h"
+#include "quant/half.h"
+
+namespace vitrine {
+
+struct Q5_K {
+  static constexpr FormatInfo kInfo{"q5_k", DType{13}, 256, 176, true};
+  struct Block {
+    std::uint16_t d, dmin;
+    std::uint8_t scales[12];
+    std::uint8_t high[32];
+    std::uint8_t q[128];
+  };
+  static void decode(const Block& b, float* out) {
+    float d = fp16_to_float(b.d), dmin = fp16_to_float(b.dmin);
+    for (int j = 0; j < 8; ++j) {
+      int scale = 0, min = 0;
+      detail::unpack_k_scale(b.scales, j, scale, min);
+      float unit = d * static_cast<float>(scale), offset = dmin * static_cast<float>(min);
+      const std::uint8_t* q = b.q + 32 * (j / 2);
+      for (int i = 0; i < 32; ++i) {
+        int level = (j % 2 ? q[i] >> 4 : q[i] & 15) + (((b.high[i] >> j) & 1) << 4);
+        out[32 * j + i] = unit * static_cast<float>(level) - offset;
+      }
+    }
+  }
+  static void encode(const float* x, Block& b) {
+    float d = 0, dmin = 0;
+    std::uint8_t levels[256];
+    detail::encode_k_groups(x, 31, d, dmin, b.scales, levels,
+                            [](float v) { return fp16_to_float(float_to_fp16(v)); });
+    b.d = float_to_fp16(d), b.dmin = float_to_fp16(dmin);
+    for (int i = 0; i < 32; ++i) {
+      b.high[i] = 0;
+      for (int j = 0; j < 8; ++j)
+        b.high[i] = static_cast<std::uint8_t>(b.high[i] | ((levels[32 * j + i] >> 4) << j));
+    }
+    for (int c = 0; c < 4; ++c)
+      for (int i = 0; i < 32; ++i)
+        b.q[32 * c + i] = static_cast<std::uint8_t>((levels[64 * c + i] & 15) |
+                                                    ((levels[64 * c + 32 + i] & 15) << 4));
+  }
+};
+
+}  // namespace vitrine

@@ -1,0 +1,306 @@
+#include "sampling/candidates.h"
+
+#include "base/check.h"
+#include "sampling/logprobs.h"
+
+namespace vitrine {
+namespace {
+
+constexpr float kMasked = -std::numeric_limits<float>::infinity();
+constexpr float kMost = std::numeric_limits<float>::max();
+
+// Buckets of distances in nats, for the histogram: 32 to the nat, the last one for all from 32 nats on
+// (which have no weight).
+constexpr double kBucketsPerNat = 32;
+constexpr std::size_t kBuckets = 32 * 32 + 1;
+
+std::int32_t bucket_of(double distance) {
+  return static_cast<std::int32_t>(capped(distance, 32.0) * kBucketsPerNat);
+}
+
+bool before(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+std::uint64_t sum_weights(std::span<const Candidate> items) {
+  std::uint64_t sum = 0;
+  for (const Candidate& c : items) sum += c.weight;
+  return sum;
+}
+
+// The length of the shortest prefix of the order `less` whose weights reach `target`; that prefix is
+// moved to the front, its last element last. Quickselect by weight: linear on average.
+template <typename Less>
+std::size_t select_prefix(std::span<Candidate> items, std::uint64_t target, Less less) {
+  constexpr std::size_t kSortAtOnce = 32;
+  std::size_t low = 0, high = items.size();
+  std::uint64_t below = 0;  // the weight of items[0, low)
+  while (high - low > kSortAtOnce) {
+    const std::size_t middle = low + (high - low) / 2;
+    const auto begin = items.begin();
+    std::nth_element(begin + low, begin + middle, begin + high, less);
+    const std::uint64_t half = sum_weights(items.subspan(low, middle + 1 - low));
+    if (below + half >= target) {
+      high = middle + 1;
+    } else {
+      below += half;
+      low = middle + 1;
+    }
+  }
+  std::sort(items.begin() + low, items.begin() + high, less);
+  while (low < high && below < target) below += items[low++].weight;
+  return low;
+}
+
+// Lists the dense candidates i that `keep`. Branch-free, because a mispredicted branch costs more than
+// a store. `out` has room for one more than are kept.
+template <typename Keep>
+std::size_t gather(std::span<const float> logits, const std::uint64_t* weights, Candidate* out,
+                   Keep keep) {
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    out[n] = {logits[i], static_cast<std::int32_t>(i), weights[i]};
+    n += keep(i) ? 1 : 0;
+  }
+  return n;
+}
+
+// The k best of dense logits. Ids ascend, so one that only equals the k-th best so far comes after
+// it. On average about k * ln(V / k) tokens pass the threshold; at worst the work is still linear.
+std::size_t gather_best(std::span<const float> logits, std::size_t k, Candidate* out) {
+  const std::size_t room = std::min(logits.size(), 2 * k + 64);
+  float threshold = kMasked;
+  std::size_t n = 0;
+  const auto shrink = [&] {
+    if (n <= k) return;
+    std::nth_element(out, out + (k - 1), out + n, before);
+    threshold = out[k - 1].logit;
+    n = k;
+  };
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (!(logits[i] > threshold)) continue;
+    if (n == room) {
+      shrink();
+      if (!(logits[i] > threshold)) continue;
+    }
+    out[n++] = {logits[i], static_cast<std::int32_t>(i), 0};
+  }
+  shrink();
+  return n;
+}
+
+// Dense weights. Locals only: the compiler must see that no store changes what the loop reads.
+std::uint64_t weigh_all(std::span<const float> logits, double max, double scale,
+                        std::uint64_t* weights) {
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const std::uint64_t w = weight((max - logits[i]) * scale);
+    weights[i] = w;
+    total += w;
+  }
+  return total;
+}
+
+}  // namespace
+
+Scratch::Scratch(std::size_t vocab)
+    : logits(vocab), weights(vocab), items(vocab + 1), buckets(vocab), sums(kBuckets) {
+  VT_CHECK(vocab <= kMaxVocab, "vocabulary of {}", vocab);
+}
+
+std::size_t Scratch::bytes(std::size_t vocab) {
+  return vocab * (sizeof(float) + sizeof(std::uint64_t) + sizeof(std::int32_t)) +
+         (vocab + 1) * sizeof(Candidate) + kBuckets * sizeof(std::uint64_t);
+}
+
+Candidates::Candidates(std::span<const float> logits, float max, Scratch& scratch)
+    : scratch_(scratch), dense_(logits), count_(logits.size()), max_(std::min(max, kMost)) {
+  VT_CHECK(logits.size() <= scratch.logits.size(), "{} logits, scratch for {}", logits.size(),
+           scratch.logits.size());
+  if (max > kMost) {
+    own();
+    for (float& x : std::span(scratch_.logits).first(count_)) x = std::min(x, kMost);
+  }
+}
+
+void Candidates::own() {
+  const auto scaled = [&](float x) {
+    if (scale_ == 1 || x == kMasked) return x;
+    return static_cast<float>(std::clamp<double>(x * scale_, -kMost, kMost));
+  };
+  if (listed_) {
+    for (Candidate& c : items()) c.logit = scaled(c.logit);
+  } else {
+    for (std::size_t i = 0; i < count_; ++i) scratch_.logits[i] = scaled(dense_[i]);
+    dense_ = {scratch_.logits.data(), count_};
+  }
+  scale_ = 1;
+  weighed_ = false;
+}
+
+void Candidates::refresh_max() {
+  float max = kMasked;
+  if (listed_)
+    for (const Candidate& c : items()) max = std::max(max, c.logit);
+  else
+    max = scan_logits(dense_).max;
+  if (max != max_) weighed_ = false;
+  max_ = max;
+}
+
+void Candidates::weigh() {
+  if (weighed_) return;
+  total_ = listed_ ? weigh_list() : weigh_all(dense_, max_, scale_, scratch_.weights.data());
+  weighed_ = true;
+}
+
+// In blocks, through arrays: the compiler does not vectorise over the fields of a struct.
+std::uint64_t Candidates::weigh_list() {
+  constexpr std::size_t kBlock = 64;
+  double distance[kBlock] = {};
+  std::uint64_t weights[kBlock];
+  std::uint64_t total = 0;
+  for (std::size_t start = 0; start < count_; start += kBlock) {
+    const std::span<Candidate> block = items().subspan(start, std::min(kBlock, count_ - start));
+    for (std::size_t i = 0; i < block.size(); ++i) distance[i] = nats(block[i].logit);
+    for (std::size_t i = 0; i < kBlock; ++i) weights[i] = weight(distance[i]);
+    for (std::size_t i = 0; i < block.size(); ++i) total += block[i].weight = weights[i];
+  }
+  return total;
+}
+
+void Candidates::keep_first(std::size_t k) {
+  if (k >= count_) return;
+  if (listed_) {
+    std::nth_element(items().begin(), items().begin() + (k - 1), items().end(), before);
+    count_ = k;
+  } else if (k == 1) {
+    const auto best = std::find(dense_.begin(), dense_.end(), max_);
+    scratch_.items[0] = {max_, static_cast<std::int32_t>(best - dense_.begin()), 0};
+    count_ = 1;
+  } else {
+    count_ = gather_best(dense_, k, scratch_.items.data());
+  }
+  listed_ = true;
+  weighed_ = false;
+}
+
+std::span<const Candidate> Candidates::sorted_first(std::size_t k) {
+  keep_within(std::numeric_limits<double>::max());
+  keep_first(k);
+  std::sort(items().begin(), items().end(), before);
+  return items();
+}
+
+void Candidates::keep_within(double limit) {
+  const auto keep = [this, limit](float logit) { return nats(logit) <= limit; };
+  if (listed_) {
+    const auto end = std::partition(items().begin(), items().end(),
+                                    [&](const Candidate& c) { return keep(c.logit); });
+    count_ = static_cast<std::size_t>(end - items().begin());
+  } else {
+    count_ = gather(dense_, scratch_.weights.data(), scratch_.items.data(),
+                    [&](std::size_t i) { return keep(dense_[i]); });
+  }
+  listed_ = true;
+  weighed_ = false;
+}
+
+void Candidates::keep_mass(double mass, double centre) {
+  weigh();
+  const double target = std::ceil(mass * static_cast<double>(total_));
+  const double most = static_cast<double>(total_);
+  count_ = reach(target >= most ? total_ : std::max<std::uint64_t>(1, target), centre, true);
+  refresh_max();
+  total_ = sum_weights(items());
+}
+
+double Candidates::mean_nats() {
+  weigh();
+  // Each term is at most 2^43 / e and rounded to an integer: the sum does not depend on its order.
+  std::uint64_t sum = 0;
+  const auto add = [&](float logit, std::uint64_t w) {
+    if (w > 0) sum += static_cast<std::uint64_t>(static_cast<double>(w) * nats(logit) + 0.5);
+  };
+  if (listed_)
+    for (const Candidate& c : items()) add(c.logit, c.weight);
+  else
+    for (std::size_t i = 0; i < count_; ++i) add(dense_[i], scratch_.weights[i]);
+  return static_cast<double>(sum) / static_cast<double>(total_);
+}
+
+std::int32_t Candidates::draw(std::uint64_t bits) {
+  weigh();
+  __extension__ using Wide = unsigned __int128;
+  const auto place = static_cast<std::uint64_t>(static_cast<Wide>(bits) * total_ >> 64);
+  return scratch_.items[reach(place + 1, 0, false) - 1].id;
+}
+
+void Candidates::sum_buckets(double centre) {
+  std::fill(scratch_.sums.begin(), scratch_.sums.end(), 0);
+  if (listed_) {
+    for (const Candidate& c : items())
+      scratch_.sums[bucket_of(std::fabs(nats(c.logit) - centre))] += c.weight;
+    return;
+  }
+  const double max = max_, scale = scale_;
+  std::int32_t* const buckets = scratch_.buckets.data();
+  for (std::size_t i = 0; i < count_; ++i)
+    buckets[i] = bucket_of(std::fabs((max - dense_[i]) * scale - centre));
+  for (std::size_t i = 0; i < count_; ++i) scratch_.sums[buckets[i]] += scratch_.weights[i];
+}
+
+// Lists the candidates of the bucket `crossing`, after all nearer ones if `prefix` (else those are
+// dropped). Returns how many nearer ones there are in the list.
+std::size_t Candidates::list_buckets(std::size_t crossing, double centre, bool prefix) {
+  const auto wanted = static_cast<std::int32_t>(crossing);
+  std::size_t near = 0;
+  if (listed_) {
+    const auto bucket = [&](const Candidate& c) {
+      return bucket_of(std::fabs(nats(c.logit) - centre));
+    };
+    auto at = items().begin();
+    if (prefix)
+      at = std::partition(at, items().end(), [&](const Candidate& c) { return bucket(c) < wanted; });
+    near = static_cast<std::size_t>(at - items().begin());
+    at = std::partition(at, items().end(), [&](const Candidate& c) { return bucket(c) == wanted; });
+    count_ = static_cast<std::size_t>(at - items().begin());
+    return near;
+  }
+  const std::int32_t* const buckets = scratch_.buckets.data();
+  const std::uint64_t* const weights = scratch_.weights.data();
+  Candidate* const out = scratch_.items.data();
+  if (prefix)
+    near = gather(dense_, weights, out, [&](std::size_t i) { return buckets[i] < wanted; });
+  count_ = near + gather(dense_, weights, out + near,
+                         [&](std::size_t i) { return buckets[i] == wanted; });
+  listed_ = true;
+  return near;
+}
+
+std::size_t Candidates::select(std::size_t first, std::uint64_t target, double centre) {
+  const std::span<Candidate> rest = items().subspan(first);
+  if (centre == 0) return first + select_prefix(rest, target, before);
+  const auto nearer = [this, centre](const Candidate& a, const Candidate& b) {
+    const double x = std::fabs(nats(a.logit) - centre), y = std::fabs(nats(b.logit) - centre);
+    return x != y ? x < y : before(a, b);
+  };
+  return first + select_prefix(rest, target, nearer);
+}
+
+// Lists, by distance from `centre` and then in the fixed order, the shortest prefix whose weights
+// reach `target`, and returns its length; its last element comes last, the others in any order.
+// Without `prefix`, only the last element is of interest and the ones before it may be missing.
+std::size_t Candidates::reach(std::uint64_t target, double centre, bool prefix) {
+  constexpr std::size_t kFewEnough = 256;
+  if (listed_ && count_ <= kFewEnough) return select(0, target, centre);
+  sum_buckets(centre);
+  std::size_t crossing = 0;
+  while (crossing < kBuckets && scratch_.sums[crossing] < target)
+    target -= scratch_.sums[crossing++];
+  VT_CHECK(crossing < kBuckets, "the weights fall short of the target by {}", target);
+  const std::size_t near = list_buckets(crossing, centre, prefix);
+  return select(near, target, centre);
+}
+
+}  // namespace vitrine

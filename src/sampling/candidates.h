@@ -1,0 +1,114 @@
+// The tokens that may still be drawn, with their logits: what the transforms of a chain edit and cut.
+//
+// The order of candidates, wherever one is needed (cuts, ties, drawing), is fixed: descending logit,
+// then ascending id. Nothing here sorts more than it must: a set starts as a view of the model's
+// logits (dense), becomes a list at the first cut, and is only ever partitioned around the place in
+// the order that a cut or a draw asks for: a histogram finds the neighbourhood, a quickselect the
+// place in it. Weights are integers (weight.h), so the outcome is the same as that of a full sort.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sampling/weight.h"
+
+namespace vitrine {
+
+struct Candidate {
+  float logit;
+  std::int32_t id;
+  std::uint64_t weight;  // valid after Candidates::weigh
+};
+
+// Buffers for one sampling thread, for vocabularies up to the size given.
+struct Scratch {
+  explicit Scratch(std::size_t vocab);
+  static std::size_t bytes(std::size_t vocab);
+
+  std::vector<float> logits;           // [V], edited logits
+  std::vector<std::uint64_t> weights;  // [V]
+  std::vector<Candidate> items;        // [V + 1]; gathering writes one past what it keeps
+  std::vector<std::int32_t> buckets;   // [V]
+  std::vector<std::uint64_t> sums;     // weight by bucket
+};
+
+class Candidates {
+ public:
+  // `logits` without NaN, the greatest of them `max` > -inf. Logits of +inf count as FLT_MAX; those of
+  // -inf are masked: no edit revives them and they have no weight. The view must outlive this.
+  Candidates(std::span<const float> logits, float max, Scratch& scratch);
+
+  std::size_t size() const { return count_; }
+
+  // logit = f(logit, entry) for every candidate in `table` (entries() with .id, and find(id)).
+  template <typename Table, typename F>
+  void edit(const Table& table, F f);
+
+  // Multiplies all logits by `factor`, > 0. Keeps the order, so nothing is touched until needed.
+  void scale(double factor) {
+    scale_ *= factor;
+    weighed_ = false;
+  }
+
+  // Each keeps at least one candidate.
+  void keep_first(std::size_t k);  // the first k of the order, k > 0
+  void keep_within(double nats);   // those at most `nats` below the best
+  // The fewest whose probabilities sum to at least `mass`, taken by ascending distance from `centre`
+  // in nats below the best, then in the fixed order. At centre 0 that is the fixed order itself.
+  void keep_mass(double mass, double centre = 0);
+  // The expectation of "nats below the best": the entropy less the surprise of the best.
+  double mean_nats();
+
+  // Cuts to the first k that are not masked and returns them in order.
+  std::span<const Candidate> sorted_first(std::size_t k);
+  // The token at the place floor(bits / 2^64 * total weight) of the cumulative distribution.
+  std::int32_t draw(std::uint64_t bits);
+
+ private:
+  double nats(float logit) const { return (static_cast<double>(max_) - logit) * scale_; }
+  std::span<Candidate> items() { return {scratch_.items.data(), count_}; }
+
+  void own();          // edits are about to come: copies the view, applies the pending factor
+  void refresh_max();  // after edits and after cuts that may have dropped the best
+  void weigh();        // brings weights and total_ up to date
+  std::uint64_t weigh_list();
+  void sum_buckets(double centre);
+  std::size_t list_buckets(std::size_t crossing, double centre, bool prefix);
+  std::size_t select(std::size_t first, std::uint64_t target, double centre);
+  std::size_t reach(std::uint64_t target, double centre, bool prefix);
+
+  Scratch& scratch_;
+  std::span<const float> dense_;  // while dense: all candidates, by id
+  bool listed_ = false;           // the candidates are scratch_.items[0, count_)
+  std::size_t count_;
+  float max_;  // of the candidates, finite
+  double scale_ = 1;
+  bool weighed_ = false;
+  std::uint64_t total_ = 0;
+};
+
+template <typename Table, typename F>
+void Candidates::edit(const Table& table, F f) {
+  const auto apply = [&](float& logit, const auto& entry) {
+    constexpr double kMost = std::numeric_limits<float>::max();
+    if (std::isinf(logit)) return;
+    const double edited = f(static_cast<double>(logit), entry);
+    logit = static_cast<float>(std::clamp(edited, -kMost, kMost));
+  };
+  own();
+  if (listed_) {
+    for (Candidate& c : items())
+      if (const auto* entry = table.find(c.id)) apply(c.logit, *entry);
+  } else {
+    for (const auto& entry : table.entries())
+      if (static_cast<std::size_t>(entry.id) < count_) apply(scratch_.logits[entry.id], entry);
+  }
+  refresh_max();
+}
+
+}  // namespace vitrine

@@ -1,0 +1,57 @@
+// From a row of logits to a token: the transforms of one request, in their order, then a draw.
+//
+// The token is a pure function of (logits, params, history, seed, choice index, position). It does not
+// depend on the batch, the thread or the scratch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sampling/history.h"
+#include "sampling/logprobs.h"
+#include "sampling/params.h"
+
+namespace vitrine {
+
+// Which random number a token is drawn with (rng.h), and what to report about it.
+struct DrawSpec {
+  std::uint64_t seed;
+  std::uint32_t choice_index;  // index of the choice within its request
+  std::uint64_t position;      // index of the token in its sequence
+  bool logprob = true;         // costs a pass of exponentials over the vocabulary
+};
+
+struct Choice {
+  LogitsStatus status;
+  std::int32_t token = -1;  // valid when status is kOk
+  float logprob = 0;        // under the model's own distribution; 0 when not asked for
+};
+
+class Chain {
+ public:
+  // Keeps the transforms that do something; those at neutral values cost nothing.
+  explicit Chain(const SamplingParams& params);
+
+  // Draws a token and accepts it into `history`. Allocates nothing. `scratch` must be made for a
+  // vocabulary of at least logits.size().
+  Choice sample(std::span<const float> logits, SamplerState& history, const DrawSpec& draw,
+                Scratch& scratch) const;
+
+  // False: a SamplerState() that tracks nothing is enough.
+  bool uses_history() const;
+  // The names of the active transforms, in the order they run.
+  std::vector<const char*> stage_names() const;
+
+ private:
+  struct Stage {
+    const SamplerDef* def;
+    std::array<double, kMaxParamsPerSampler> values;
+  };
+
+  std::vector<Stage> stages_;
+  BiasTable bias_;
+};
+
+}  // namespace vitrine

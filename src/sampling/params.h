@@ -1,0 +1,86 @@
+// What a request, the flags or a model's generation_config say about sampling, before and after the
+// three are laid over each other. Values are checked when they are set; a SamplingParams is valid.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "sampling/sampler.h"
+
+namespace vitrine {
+
+struct LogitBias {
+  std::int32_t id;
+  float bias;
+};
+
+// Biases by ascending id, each id once.
+class BiasTable {
+ public:
+  static constexpr std::size_t kMaxEntries = 1024;
+  static constexpr float kMaxBias = 100;
+
+  // Refuses negative or repeated ids, biases outside -100 to 100, and more than 1024 entries.
+  static Result<BiasTable> make(std::vector<LogitBias> entries);
+
+  BiasTable() = default;
+  std::span<const LogitBias> entries() const { return entries_; }
+  const LogitBias* find(std::int32_t id) const;  // null when it has no bias
+
+ private:
+  std::vector<LogitBias> entries_;
+};
+
+class SamplingParams {
+ public:
+  // `name` is a Param's name; refuses unknown names, NaN, infinities, values out of range, and
+  // fractions where a whole number is asked for.
+  Status set(std::string_view name, double value);
+  // The value set, else the built-in one. The name must be a Param's (VT_CHECK).
+  double get(std::string_view name) const;
+  bool is_set(std::string_view name) const;
+
+  Status set_logit_bias(std::vector<LogitBias> entries);
+  const BiasTable& logit_bias() const;
+
+  // Names of transforms (SamplerDef::name) in the order to run them. Refuses unknown and repeated
+  // names. What the list leaves out: see sampler.h.
+  Status set_order(std::span<const std::string> names);
+  // The order to run, complete: as set, else the default one.
+  std::vector<const SamplerDef*> order() const;
+
+  void set_seed(std::uint64_t seed) { seed_ = seed; }
+  std::optional<std::uint64_t> seed() const { return seed_; }
+
+  // What only a model can tell: ids of the logit bias are below `vocab`.
+  Status check_vocab(std::size_t vocab) const;
+
+  // Takes from `lower` what is not set here.
+  void fill_from(const SamplingParams& lower);
+
+ private:
+  static constexpr std::size_t kMaxParams = 32;
+
+  std::array<std::optional<double>, kMaxParams> values_;  // by index in all_params()
+  std::optional<BiasTable> bias_;
+  std::optional<std::vector<const SamplerDef*>> order_;
+  std::optional<std::uint64_t> seed_;
+};
+
+// Layers from the strongest to the weakest: resolve({&request, &flags, &generation_config}). A value
+// that no layer sets keeps its built-in default.
+SamplingParams resolve(std::initializer_list<const SamplingParams*> layers);
+
+// Every parameter of every transform, in default order.
+std::span<const Param* const> all_params();
+const Param* find_param(std::string_view name);  // null when there is none
+
+}  // namespace vitrine

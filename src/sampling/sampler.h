@@ -1,0 +1,69 @@
+// The sampler seam: one file in transforms/ is one transform of the next-token distribution, with its
+// parameters. Flags, request validation, presets and docs enumerate all_samplers(); nothing outside
+// this folder knows a transform by name.
+//
+// The default order, by SamplerDef::order:
+//
+//   10 logit_bias           add a bias to chosen tokens
+//   20 repetition           repetition_penalty, over prompt and output
+//   30 frequency_presence   frequency_penalty, presence_penalty, over the output
+//   40 temperature          divide the logits; 0 keeps the best token only (greedy)
+//   50 top_k                keep the k best
+//   60 top_p                keep the best until their mass reaches p, the crossing one included
+//   70 min_p                keep those with at least this share of the best one's probability
+//   80 typical              typical_p, keep the mass nearest to the expected surprise
+//
+// A request may name another order ("samplers": ["top_k", "temperature"]). A transform that the list
+// leaves out is not applied, whatever its parameters say, with one exception: logit_bias is a
+// constraint rather than a taste, and runs first when it is not listed.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string_view>
+
+namespace vitrine {
+
+class BiasTable;
+class Candidates;
+class SamplerState;
+
+// A number that a user may set. At `neutral`, which is also the built-in default, it has no effect.
+struct Param {
+  const char* name;  // as in a request: "top_k"; the flag is --top-k
+  double neutral;
+  double min;
+  double max;
+  bool min_excluded = false;  // true: the value must be above min
+  bool integer = false;
+  const char* help;
+};
+
+// What a transform sees besides the candidates.
+struct SamplerInput {
+  std::span<const double> values;  // in the order of SamplerDef::params
+  const BiasTable& bias;
+  const SamplerState& history;
+};
+
+struct SamplerDef {
+  const char* name;  // the file's stem
+  int order;         // place in the default order; unique
+  const char* help;
+  std::span<const Param> params;
+  bool uses_history = false;  // reads SamplerInput::history
+  bool always_runs = false;   // runs first when a request's order does not list it
+  // False: skipped for the whole request. Null: active when any value is not neutral.
+  bool (*active)(std::span<const double> values, const BiasTable& bias) = nullptr;
+  // On the step path: must not allocate. Leaves at least one candidate.
+  void (*apply)(Candidates& candidates, const SamplerInput& in);
+};
+
+inline constexpr std::size_t kMaxParamsPerSampler = 4;
+
+std::span<const SamplerDef* const> all_samplers();      // generated; by file name
+std::span<const SamplerDef* const> ordered_samplers();  // by SamplerDef::order
+const SamplerDef* find_sampler(std::string_view name);  // null when there is none
+
+}  // namespace vitrine

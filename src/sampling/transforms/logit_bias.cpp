@@ -1,0 +1,27 @@
+// logit' = logit + bias, for the tokens of the request's logit_bias map. OpenAI's meaning: a bias of
+// -100 bans a token in practice, one of 100 makes it certain.
+#include "sampling/candidates.h"
+#include "sampling/params.h"
+#include "sampling/sampler.h"
+
+namespace vitrine {
+namespace {
+
+bool active(std::span<const double>, const BiasTable& bias) { return !bias.entries().empty(); }
+
+void apply(Candidates& c, const SamplerInput& in) {
+  c.edit(in.bias, [](double logit, const LogitBias& entry) { return logit + entry.bias; });
+}
+
+}  // namespace
+
+extern const SamplerDef kSampler_logit_bias;
+const SamplerDef kSampler_logit_bias{.name = "logit_bias",
+                                     .order = 10,
+                                     .help = "add a bias to the logits of chosen tokens",
+                                     .params = {},
+                                     .always_runs = true,
+                                     .active = active,
+                                     .apply = apply};
+
+}  // namespace vitrine

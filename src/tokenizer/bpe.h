@@ -1,0 +1,68 @@
+// Byte-pair encoding: by a list of ranked merges (Bpe) or by token scores (ScoreBpe).
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "tokenizer/hash.h"
+#include "tokenizer/model.h"
+#include "tokenizer/vocab.h"
+
+namespace vitrine {
+
+// GPT-2's alphabet: every byte as a printable character.
+std::string byte_level_encode(std::string_view bytes);
+// The inverse, appended; false (and nothing appended) when a character is outside the alphabet.
+bool byte_level_decode(std::string_view text, std::string& out);
+
+struct BpeOptions {
+  bool byte_level = false;     // symbols are bytes, spelt in GPT-2's alphabet in the vocabulary
+  bool ignore_merges = false;  // a word that is a token is taken whole
+  bool byte_fallback = false;  // a character that is no token becomes its byte tokens
+  bool fuse_unknown = false;
+  std::int32_t unknown = kNoToken;     // kNoToken: what is unknown is dropped
+  std::string word_prefix, word_suffix;  // marks on symbols inside a word, and on its last symbol
+};
+
+class Bpe : public Model {
+ public:
+  Bpe(const Vocab& vocab, BpeOptions options);
+  // Adds the merge of two tokens; false when one of the three is not in the vocabulary.
+  bool add_merge(std::string_view left, std::string_view right, std::uint32_t rank, bool replace);
+  const BpeOptions& options() const { return options_; }
+
+  void encode(std::string_view word, Scratch& scratch,
+              std::vector<std::int32_t>& out) const override;
+
+ private:
+  struct Merge {
+    std::uint32_t rank;
+    std::int32_t token;
+  };
+  void seed_bytes(std::string_view word, std::vector<Symbol>& symbols) const;
+  void seed_chars(std::string_view word, Scratch& scratch) const;
+  bool push_bytes(std::string_view text, std::uint32_t at, std::vector<Symbol>& symbols) const;
+
+  const Vocab& vocab_;
+  BpeOptions options_;
+  std::array<std::int32_t, 256> bytes_;  // token of each byte, in the spelling that options say
+  FlatMap<Merge> merges_;                // (left id, right id) -> rank, token
+};
+
+// SentencePiece's BPE: of all neighbours that form a token, the one with the highest score merges
+// first. Characters that are no token become byte tokens, or the unknown token.
+class ScoreBpe : public Model {
+ public:
+  ScoreBpe(const Vocab& vocab, const std::vector<float>& scores, std::int32_t unknown);
+  void encode(std::string_view word, Scratch& scratch,
+              std::vector<std::int32_t>& out) const override;
+
+ private:
+  const Vocab& vocab_;
+  std::vector<std::uint32_t> ranks_;  // by id: lower is a higher score
+  std::array<std::int32_t, 256> bytes_;
+  std::int32_t unknown_;
+};
+
+}  // namespace vitrine

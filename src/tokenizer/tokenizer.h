@@ -1,0 +1,68 @@
+// Text to token ids and back, for every tokenizer a model file can bring.
+//
+// One pipeline serves all kinds: added tokens are cut out of the text, the rest is normalized, cut
+// into words (pre-tokenizer) and each word is encoded by the model (BPE, unigram, WordPiece). The
+// parts come from tokenizer.json or from GGUF's tokenizer.ggml.* keys. Immutable after loading;
+// every method may be called from any thread. Time and memory are linear in the text for any input.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "formats/model_file.h"
+
+namespace vitrine {
+
+struct TokenizerParts;
+
+struct EncodeOptions {
+  bool add_special = true;     // BOS, EOS, [CLS] as the tokenizer's own rules say
+  bool parse_special = false;  // text that spells a special token becomes that token
+};
+
+class Tokenizer {
+ public:
+  // kNotFound when the model has no tokenizer; kMalformed and kUnsupported name what is wrong.
+  static Result<std::unique_ptr<Tokenizer>> load(const ModelFile& file);
+  // Hugging Face's tokenizer.json; tokenizer_config.json may be empty.
+  static Result<std::unique_ptr<Tokenizer>> from_json(std::string_view tokenizer_json,
+                                                      std::string_view tokenizer_config_json);
+  // GGUF's tokenizer.ggml.* keys.
+  static Result<std::unique_ptr<Tokenizer>> from_gguf(const Meta& meta);
+
+  explicit Tokenizer(std::unique_ptr<TokenizerParts> parts);
+  ~Tokenizer();
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // Any bytes: what is not UTF-8 counts as U+FFFD. Added tokens that are not special always match.
+  std::vector<std::int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
+  // The text of a whole sequence, always valid UTF-8. Ids outside the vocabulary count as nothing.
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special = false) const;
+  // One token as shown to people: its raw bytes (maybe part of a character), special ones spelt
+  // out. Empty for an id outside the vocabulary.
+  std::string piece(std::int32_t id) const;
+
+  std::int32_t vocab_size() const;  // highest id + 1
+  std::optional<std::int32_t> bos() const;
+  std::optional<std::int32_t> eos() const;
+  std::optional<std::int32_t> unk() const;
+  std::optional<std::int32_t> pad() const;
+  bool is_special(std::int32_t id) const;
+  // The id of a token by its content as the file spells it ("<|im_end|>", "Ġthe", "▁the").
+  std::optional<std::int32_t> find(std::string_view token_content) const;
+  // "byte-level BPE", "SentencePiece BPE", "unigram", "WordPiece", "BPE" or "word level".
+  std::string kind() const;
+
+ private:
+  friend class StreamDecoder;
+  std::unique_ptr<TokenizerParts> parts_;
+};
+
+}  // namespace vitrine

@@ -1,0 +1,95 @@
+#include "tokenizer/unigram.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/utf8.h"
+
+namespace vitrine {
+namespace {
+
+// How much worse than the worst token an unknown character is.
+constexpr double kUnknownPenalty = 10.0;
+
+Trie make_trie(const Vocab& vocab) {
+  std::vector<std::pair<std::string_view, std::int32_t>> keys;
+  for (std::int32_t id = 0; id < vocab.size(); ++id)
+    if (vocab.has(id) && !vocab.is_special(id) && vocab.kind(id) != TokenKind::kByte)
+      keys.emplace_back(vocab.content(id), id);
+  return Trie(std::move(keys));
+}
+
+}  // namespace
+
+Unigram::Unigram(const Vocab& vocab, const std::vector<double>& scores, UnigramOptions options,
+                 bool user_defined_free)
+    : options_(options), trie_(make_trie(vocab)), scores_(scores) {
+  scores_.resize(static_cast<std::size_t>(vocab.size()), 0.0);
+  double worst = std::numeric_limits<double>::infinity();
+  for (std::int32_t id = 0; id < vocab.size(); ++id) {
+    double& score = scores_[static_cast<std::size_t>(id)];
+    if (!std::isfinite(score)) score = -1e9;
+    if (user_defined_free && vocab.kind(id) == TokenKind::kUserDefined) score = 0;
+    if (vocab.has(id)) worst = std::min(worst, score);
+  }
+  unknown_score_ = (std::isfinite(worst) ? worst : 0) - kUnknownPenalty;
+  for (int b = 0; b < 256; ++b) {
+    bytes_[b] = vocab.find_byte(static_cast<unsigned char>(b));
+    has_bytes_ = has_bytes_ && bytes_[b] != kNoToken;
+  }
+}
+
+void Unigram::emit_unknown(std::string_view text, std::vector<std::int32_t>& out) const {
+  if (options_.byte_fallback && has_bytes_) {
+    for (char c : text) out.push_back(bytes_[static_cast<unsigned char>(c)]);
+  } else if (options_.unknown != kNoToken) {
+    out.push_back(options_.unknown);
+  }
+}
+
+void Unigram::encode(std::string_view word, Scratch&, std::vector<std::int32_t>& out) const {
+  // The best segmentation that ends at each byte: its score, last token and where that starts.
+  struct Best {
+    double score = -std::numeric_limits<double>::infinity();
+    std::int32_t token = kNoToken;  // kNoToken: one unknown character
+    std::uint32_t start = 0;
+  };
+  std::vector<Best> best(word.size() + 1);
+  best[0].score = 0;
+  auto offer = [&](std::size_t from, std::size_t to, std::int32_t token, double score) {
+    if (score > best[to].score) best[to] = {score, token, static_cast<std::uint32_t>(from)};
+  };
+  for (std::size_t at = 0; at < word.size();) {
+    auto length = static_cast<std::size_t>(utf8_next(word.substr(at)).length);
+    double so_far = best[at].score;
+    bool has_single = false;
+    std::uint32_t node = Trie::kRoot;
+    for (std::size_t end = at; end < word.size();) {
+      node = trie_.child(node, static_cast<unsigned char>(word[end++]));
+      if (node == Trie::kNone) break;
+      std::int32_t token = trie_.value(node);
+      if (token < 0) continue;
+      offer(at, end, token, so_far + scores_[static_cast<std::size_t>(token)]);
+      has_single = has_single || end - at == length;
+    }
+    if (!has_single) offer(at, at + length, kNoToken, so_far + unknown_score_);
+    at += length;
+  }
+
+  std::vector<std::pair<std::uint32_t, std::int32_t>> path;  // (start, token), last first
+  for (std::size_t end = word.size(); end > 0; end = best[end].start)
+    path.emplace_back(best[end].start, best[end].token);
+  for (std::size_t i = path.size(); i-- > 0;) {
+    if (path[i].second != kNoToken) {
+      out.push_back(path[i].second);
+      continue;
+    }
+    // Neighbouring unknown characters are one unknown token.
+    std::size_t begin = path[i].first;
+    while (i > 0 && path[i - 1].second == kNoToken) --i;
+    emit_unknown(word.substr(begin, (i > 0 ? path[i - 1].first : word.size()) - begin), out);
+  }
+}
+
+}  // namespace vitrine
