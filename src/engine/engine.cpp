@@ -32,7 +32,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const ModelFile> 
                                                EngineOptions options) {
   VT_RETURN_IF_ERROR(check_options(options));
   auto engine = std::unique_ptr<Engine>(new Engine());
-  VT_TRY(engine->backend_, create_backend(options.backend, {.threads = options.threads}));
+  VT_TRY(engine->backend_, create_backend(options.backend, {options.threads, options.isa}));
   // Counted first: a context or a size that cannot be is refused before anything is loaded.
   ModelInfo info;
   VT_TRY(engine->plan_, plan_memory(*file, options, &info));

@@ -39,6 +39,8 @@ class Engine {
   const MemoryPlan& memory() const { return plan_; }
   const EngineOptions& options() const { return options_; }
   const Backend& backend() const { return *backend_; }
+  // Only while nothing runs.
+  Peak measure_peak() { return backend_->measure_peak(); }
   const WeightLoader::Totals& weights() const { return model_->totals(); }
   const ModelFile& file() const { return *file_; }
   // The last steps, oldest first (at most kKeptRecords).

@@ -20,6 +20,7 @@ class CountingBackend final : public Backend {
   explicit CountingBackend(const Backend& real) : real_(real) {}
   std::string name() const override { return "counting"; }
   std::string description() const override { return name(); }
+  Peak measure_peak() override { return {}; }
   Result<Buffer> allocate(std::int64_t bytes) override {
     return Buffer(this, bytes, [](void*) {});
   }
@@ -108,7 +109,7 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
 }
 
 Result<MemoryPlan> plan_memory(const ModelFile& file, const EngineOptions& options, ModelInfo* info) {
-  VT_TRY(auto backend, create_backend(options.backend, {.threads = 1}));
+  VT_TRY(auto backend, create_backend(options.backend, {1, options.isa}));
   CountingBackend counting(*backend);
   ModelOptions model_options{.max_tokens = options.step_tokens, .context = options.context, .progress = {}};
   VT_TRY(auto model, load_model(file, counting, model_options));

@@ -16,6 +16,7 @@ namespace vitrine {
 struct EngineOptions {
   std::string backend = "auto";
   int threads = 0;               // 0: all
+  std::string isa;               // cpu: a lower instruction set than the best, for comparison
   int context = 0;               // 0: the model's, at most kDefaultContext
   int sequences = 1;             // that run at the same time
   int step_tokens = 512;         // rows of the largest step

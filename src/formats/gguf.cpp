@@ -24,18 +24,30 @@ struct Scalar {
 
 std::optional<Scalar> scalar_of(std::uint32_t type) {
   switch (type) {
-    case 0: return Scalar{MetaType::kUint, 1};
-    case 1: return Scalar{MetaType::kInt, 1};
-    case 2: return Scalar{MetaType::kUint, 2};
-    case 3: return Scalar{MetaType::kInt, 2};
-    case kU32Value: return Scalar{MetaType::kUint, 4};
-    case 5: return Scalar{MetaType::kInt, 4};
-    case 6: return Scalar{MetaType::kFloat, 4};
-    case 7: return Scalar{MetaType::kBool, 1};
-    case 10: return Scalar{MetaType::kUint, 8};
-    case 11: return Scalar{MetaType::kInt, 8};
-    case 12: return Scalar{MetaType::kFloat, 8};
-    default: return std::nullopt;
+    case 0:
+      return Scalar{MetaType::kUint, 1};
+    case 1:
+      return Scalar{MetaType::kInt, 1};
+    case 2:
+      return Scalar{MetaType::kUint, 2};
+    case 3:
+      return Scalar{MetaType::kInt, 2};
+    case kU32Value:
+      return Scalar{MetaType::kUint, 4};
+    case 5:
+      return Scalar{MetaType::kInt, 4};
+    case 6:
+      return Scalar{MetaType::kFloat, 4};
+    case 7:
+      return Scalar{MetaType::kBool, 1};
+    case 10:
+      return Scalar{MetaType::kUint, 8};
+    case 11:
+      return Scalar{MetaType::kInt, 8};
+    case 12:
+      return Scalar{MetaType::kFloat, 8};
+    default:
+      return std::nullopt;
   }
 }
 
@@ -100,7 +112,8 @@ class GgufParser {
       return fail(ErrorCode::kTooLarge, "metadata key {} has {} bytes, at most {}", quote_name(key),
                   key.size(), detail::kMaxKeyBytes);
     if (!detail::printable(key))
-      return malformed("metadata key {} {} is empty or not printable UTF-8", number, quote_name(key));
+      return malformed("metadata key {} {} is empty or not printable UTF-8", number,
+                       quote_name(key));
     if (!reader_.read(type)) return truncated("metadata key " + quote_name(key));
     if (key == "general.alignment" && type != kU32Value)
       return malformed("metadata key 'general.alignment' has value type {}, wanted {} (uint32)",
@@ -115,8 +128,9 @@ class GgufParser {
   Status set_alignment(const MetaValue& value) {
     auto alignment = std::get<std::uint64_t>(value);
     if (!std::has_single_bit(alignment) || alignment < kAlignmentMin || alignment > kAlignmentMax)
-      return malformed("metadata key 'general.alignment' is {}, wanted a power of two from {} to {}",
-                       alignment, kAlignmentMin, kAlignmentMax);
+      return malformed(
+          "metadata key 'general.alignment' is {}, wanted a power of two from {} to {}", alignment,
+          kAlignmentMin, kAlignmentMax);
     alignment_ = alignment;
     return Ok{};
   }
@@ -156,10 +170,12 @@ class GgufParser {
         return MetaValue(integer(std::int8_t{}, std::int16_t{}, std::int32_t{}, std::int64_t{}));
       case MetaType::kFloat:
         return MetaValue(scalar.width == 4 ? double{load(float{})} : load(double{}));
-      default: break;
+      default:
+        break;
     }
     auto byte = load(std::uint8_t{});
-    if (byte > 1) return malformed("metadata key {} is bool {}, wanted 0 or 1", quote_name(key), byte);
+    if (byte > 1)
+      return malformed("metadata key {} is bool {}, wanted 0 or 1", quote_name(key), byte);
     return MetaValue(byte == 1);
   }
 
@@ -169,7 +185,8 @@ class GgufParser {
     if (!reader_.read(type) || !reader_.read(count))
       return truncated("metadata key " + quote_name(key));
     if (type == kArrayValue)
-      return fail(ErrorCode::kUnsupported, "metadata key {} is an array of arrays", quote_name(key));
+      return fail(ErrorCode::kUnsupported, "metadata key {} is an array of arrays",
+                  quote_name(key));
     auto scalar = scalar_of(type);
     if (!scalar && type != kStringValue)
       return malformed("metadata key {} is an array of the unknown value type {}", quote_name(key),
@@ -193,8 +210,8 @@ class GgufParser {
     std::string_view text;
     for (std::uint64_t i = 0; i < count; ++i)
       if (!reader_.read_string(text))
-        return malformed("metadata key {}: string {} of {} passes the end of the file", quote_name(key),
-                         i, count);
+        return malformed("metadata key {}: string {} of {} passes the end of the file",
+                         quote_name(key), i, count);
     return MetaValue(std::move(array));
   }
 
@@ -241,8 +258,8 @@ class GgufParser {
       info.shape.push_back(static_cast<std::int64_t>(*dim));
     const StorageType* type = find_ggml_type(number);
     if (type == nullptr)
-      return fail(ErrorCode::kUnsupported, "tensor {} has the unknown type {}", quote_name(info.name),
-                  number);
+      return fail(ErrorCode::kUnsupported, "tensor {} has the unknown type {}",
+                  quote_name(info.name), number);
     info.dtype = type->dtype;
     if (dims[0] % static_cast<std::uint64_t>(type->block) != 0)
       return malformed("tensor {}: rows of {} are not a multiple of {}'s block of {}",

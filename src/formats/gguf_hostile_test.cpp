@@ -64,7 +64,8 @@ TEST(GgufHostile, MagicAndVersion) {
 }
 
 TEST(GgufHostile, Counts) {
-  for (std::uint64_t count : {kHuge, ~std::uint64_t{0}, ~std::uint64_t{0} / 33, std::uint64_t{1} << 32}) {
+  for (std::uint64_t count :
+       {kHuge, ~std::uint64_t{0}, ~std::uint64_t{0} / 33, std::uint64_t{1} << 32}) {
     GgufBuilder b = small_gguf();
     b.tensor_count = count;
     refuse(b, std::to_string(count), "tensors");
@@ -113,7 +114,8 @@ TEST(GgufHostile, Keys) {
   b.u32(std::string("a").append(600, 'k'), 1);
   Bytes bytes = b.build();
   VT_EXPECT_REFUSED(open(bytes), ErrorCode::kTooLarge, "'akkk");
-  for (std::uint64_t length : {kHuge, ~std::uint64_t{0}, ~std::uint64_t{0} - 7, std::uint64_t{1} << 40}) {
+  for (std::uint64_t length :
+       {kHuge, ~std::uint64_t{0}, ~std::uint64_t{0} - 7, std::uint64_t{1} << 40}) {
     b = small_gguf();
     std::memcpy(b.keys[5].data(), &length, 8);
     refuse(b, "key 5");
@@ -127,7 +129,8 @@ TEST(GgufHostile, Keys) {
 }
 
 TEST(GgufHostile, StringsAndArrays) {
-  for (std::uint64_t length : {kHuge, ~std::uint64_t{0}, ~std::uint64_t{0} - 7, std::uint64_t{1} << 31}) {
+  for (std::uint64_t length :
+       {kHuge, ~std::uint64_t{0}, ~std::uint64_t{0} - 7, std::uint64_t{1} << 31}) {
     GgufBuilder b = small_gguf();
     refuse(b.key("k.text", test::kString, number_bytes(length)), "'k.text'");
     for (std::uint32_t type : {test::kU8, test::kU64, test::kF64, test::kString}) {
@@ -162,7 +165,9 @@ TEST(GgufHostile, Alignment) {
   typed(test::kI32, number_bytes<std::int32_t>(32));
   typed(test::kU64, number_bytes<std::uint64_t>(kHuge));
   typed(test::kF32, number_bytes(32.0F));
-  typed(test::kString, test::bytes_of({"\2\0\0\0\0\0\0\0" "32", 10}));
+  typed(test::kString, test::bytes_of({"\2\0\0\0\0\0\0\0"
+                                       "32",
+                                       10}));
   typed(test::kArray, Bytes(12));
 }
 
@@ -204,7 +209,7 @@ TEST(GgufHostile, Shapes) {
       {two << 32, two << 32},
       {two << 33, two << 31, 1, 1},
       {two << 16, two << 16, two << 16, two << 16},
-      {3, 6148914691236517206},              // 3 * (2^64 + 2) / 3 wraps to 2
+      {3, 6148914691236517206},  // 3 * (2^64 + 2) / 3 wraps to 2
       {4, (two << 62) - 1},
       {two << 20, (two << 42) + 1, 4, 1},
   };
@@ -235,9 +240,8 @@ TEST(GgufHostile, Types) {
 
 TEST(GgufHostile, Offsets) {
   Bytes whole = small_gguf().build();
-  for (std::uint64_t offset :
-       {std::uint64_t{64}, std::uint64_t{whole.size() / 32 * 32}, kHuge, ~std::uint64_t{0} - 31,
-        std::uint64_t{1} << 40}) {
+  for (std::uint64_t offset : {std::uint64_t{64}, std::uint64_t{whole.size() / 32 * 32}, kHuge,
+                               ~std::uint64_t{0} - 31, std::uint64_t{1} << 40}) {
     GgufBuilder b = small_gguf();
     b.last().offset = offset;
     refuse(b, "'b'", "data section");
@@ -266,8 +270,7 @@ TEST(GgufHostile, Overlaps) {
 // Padded sizes whose sum wraps 2^64.
 TEST(GgufHostile, SumOfSizes) {
   GgufBuilder b;
-  for (int i = 0; i < 8; ++i)
-    b.tensor(fmt::format("t{}", i), {std::uint64_t{1} << 59, 1}, 0, 0);
+  for (int i = 0; i < 8; ++i) b.tensor(fmt::format("t{}", i), {std::uint64_t{1} << 59, 1}, 0, 0);
   refuse(b, "'t0'");
 }
 
@@ -290,9 +293,9 @@ TEST(GgufHostile, WrongTypesOfKnownKeys) {
 
 // Reading an array as another type is an error that names the key, never another reading of bytes.
 TEST(GgufHostile, WrongElementTypes) {
-  const std::uint32_t types[] = {test::kU8,  test::kI8,   test::kU16, test::kI16, test::kU32,
-                                 test::kI32, test::kF32,  test::kBool, test::kString,
-                                 test::kU64, test::kI64,  test::kF64};
+  const std::uint32_t types[] = {test::kU8,     test::kI8,  test::kU16, test::kI16,
+                                 test::kU32,    test::kI32, test::kF32, test::kBool,
+                                 test::kString, test::kU64, test::kI64, test::kF64};
   GgufBuilder b;
   for (std::uint32_t type : types) b.array(fmt::format("k{}", type), type, 3, Bytes(24));
   // The elements are exactly the bytes their type needs, else the next key would not parse.
@@ -311,7 +314,8 @@ TEST(GgufHostile, WrongElementTypes) {
     EXPECT_EQ(meta.get_strings(key).ok(), is_string) << key;
     EXPECT_EQ(meta.get_bools(key).ok(), is_bool) << key;
     EXPECT_EQ(meta.get_ints(key).ok(), !is_float && !is_string && !is_bool) << key;
-    if (!is_float) VT_EXPECT_REFUSED(meta.get_floats(key), ErrorCode::kMalformed, fmt::format("'{}'", key));
+    if (!is_float)
+      VT_EXPECT_REFUSED(meta.get_floats(key), ErrorCode::kMalformed, fmt::format("'{}'", key));
     VT_EXPECT_REFUSED(meta.get_int(key), ErrorCode::kMalformed, fmt::format("'{}'", key), "array");
   }
 }
@@ -321,7 +325,8 @@ TEST(GgufHostile, NotAFile) {
   folder.write("tiny.gguf", "GGUF").write("none.gguf", "").write("model.bin", "PK\3\4 zip");
   VT_EXPECT_REFUSED(ModelFile::open(folder.path("tiny.gguf")), ErrorCode::kMalformed, "tiny.gguf");
   VT_EXPECT_REFUSED(ModelFile::open(folder.path("none.gguf")), ErrorCode::kMalformed, "none.gguf");
-  VT_EXPECT_REFUSED(ModelFile::open(folder.path("model.bin")), ErrorCode::kUnsupported, "model.bin");
+  VT_EXPECT_REFUSED(ModelFile::open(folder.path("model.bin")), ErrorCode::kUnsupported,
+                    "model.bin");
   VT_EXPECT_REFUSED(ModelFile::open(folder.path("absent.gguf")), ErrorCode::kNotFound, "absent");
   VT_EXPECT_REFUSED(ModelFile::open("/dev/null"), ErrorCode::kInvalid, "/dev/null");
   VT_EXPECT_REFUSED(ModelFile::open(std::string("a\0.gguf", 7)), ErrorCode::kInvalid, "NUL");

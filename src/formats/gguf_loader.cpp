@@ -29,9 +29,8 @@ std::optional<std::string> split_prefix(const std::string& path, std::int64_t nu
 Result<std::int64_t> split_count(const Meta& meta, const std::string& name) {
   VT_TRY(std::int64_t count, meta.get_int("split.count", 1));
   if (count < 1 || count > kMaxShards)
-    return make_error(ErrorCode::kMalformed,
-                      "{}: metadata key 'split.count' is {}, wanted 1 to {}", name, count,
-                      kMaxShards);
+    return make_error(ErrorCode::kMalformed, "{}: metadata key 'split.count' is {}, wanted 1 to {}",
+                      name, count, kMaxShards);
   return count;
 }
 
@@ -87,13 +86,12 @@ Status GgufLoader::open_split(const std::string& path, MappedFile first, GgufIma
                               std::int64_t count, ModelFile& model) {
   VT_TRY(std::int64_t opened, image.meta.get_int("split.no"));
   if (opened < 0 || opened >= count)
-    return make_error(ErrorCode::kMalformed,
-                      "{}: metadata key 'split.no' is {}, wanted 0 to {}", path, opened, count - 1);
+    return make_error(ErrorCode::kMalformed, "{}: metadata key 'split.no' is {}, wanted 0 to {}",
+                      path, opened, count - 1);
   auto prefix = split_prefix(path, opened + 1, count);
   if (!prefix)
-    return make_error(ErrorCode::kInvalid,
-                      "{}: file {} of a split of {} must be named {}", path, opened + 1, count,
-                      quote_name(shard_name("NAME", opened + 1, count)));
+    return make_error(ErrorCode::kInvalid, "{}: file {} of a split of {} must be named {}", path,
+                      opened + 1, count, quote_name(shard_name("NAME", opened + 1, count)));
   VT_TRY(std::int64_t total, image.meta.get_int("split.tensors.count"));
   Meta meta;
   for (std::int64_t i = 0; i < count; ++i) {

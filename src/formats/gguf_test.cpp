@@ -150,10 +150,13 @@ class GgufSplit : public testing::Test {
   }
   void write_all(int count) {
     for (int i = 0; i < count; ++i)
-      folder_.write(name(i + 1, count), shard(static_cast<std::uint16_t>(i),
-                                              static_cast<std::uint16_t>(count), count).build());
+      folder_.write(
+          name(i + 1, count),
+          shard(static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(count), count).build());
   }
-  auto open_shard(int number, int count) { return ModelFile::open(folder_.path(name(number, count))); }
+  auto open_shard(int number, int count) {
+    return ModelFile::open(folder_.path(name(number, count)));
+  }
   test::TempFolder folder_;
 };
 

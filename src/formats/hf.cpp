@@ -77,6 +77,9 @@ Status HfLoader::load_config() {
   if (model_->meta_.has("architectures")) {
     VT_TRY(auto names, model_->meta_.get_strings("architectures"));
     if (!names.empty()) model_->architecture_ = names[0];
+  } else if (model_->meta_.has("architectures.0") || model_->meta_.has("architectures.1")) {
+    return make_error(ErrorCode::kMalformed, "{}: key 'architectures' is not a list of strings",
+                      path_of("config.json"));
   }
   VT_TRY(std::string_view text, map_text("generation_config.json"));
   Meta generation;

@@ -15,12 +15,17 @@ constexpr std::size_t kMaxConfig = 2 << 20;
 
 std::optional<MetaType> scalar_type(const json::value& value) {
   switch (value.kind()) {
-    case json::kind::bool_: return MetaType::kBool;
-    case json::kind::int64: return MetaType::kInt;
+    case json::kind::bool_:
+      return MetaType::kBool;
+    case json::kind::int64:
+      return MetaType::kInt;
     case json::kind::uint64:  // past the range of int64
-    case json::kind::double_: return MetaType::kFloat;
-    case json::kind::string: return MetaType::kString;
-    default: return std::nullopt;
+    case json::kind::double_:
+      return MetaType::kFloat;
+    case json::kind::string:
+      return MetaType::kString;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -54,12 +59,17 @@ MetaArray to_array(const json::array& array, MetaType type) {
   out.count = array.size();
   for (const json::value& item : array) {
     switch (type) {
-      case MetaType::kBool: out.ints.push_back(item.get_bool() ? 1 : 0); break;
+      case MetaType::kBool:
+        out.ints.push_back(item.get_bool() ? 1 : 0);
+        break;
       case MetaType::kString:
         out.strings.emplace_back(item.get_string().data(), item.get_string().size());
         break;
-      case MetaType::kFloat: out.floats.push_back(to_double(item)); break;
-      default: out.ints.push_back(item.get_int64());
+      case MetaType::kFloat:
+        out.floats.push_back(to_double(item));
+        break;
+      default:
+        out.ints.push_back(item.get_int64());
     }
   }
   return out;
@@ -75,18 +85,25 @@ class Flattener {
       return make_error(ErrorCode::kTooLarge, "{}: key {} has {} bytes, at most {}", name_,
                         quote_name(key), key.size(), detail::kMaxKeyBytes);
     switch (value.kind()) {
-      case json::kind::null: return Ok{};
-      case json::kind::bool_: return add(key, value.get_bool());
-      case json::kind::int64: return add(key, std::int64_t{value.get_int64()});
-      case json::kind::uint64: return add(key, std::uint64_t{value.get_uint64()});
-      case json::kind::double_: return add(key, value.get_double());
+      case json::kind::null:
+        return add_null(key);
+      case json::kind::bool_:
+        return add(key, value.get_bool());
+      case json::kind::int64:
+        return add(key, std::int64_t{value.get_int64()});
+      case json::kind::uint64:
+        return add(key, std::uint64_t{value.get_uint64()});
+      case json::kind::double_:
+        return add(key, value.get_double());
       case json::kind::string: {
         const json::string& text = value.get_string();
         texts_.emplace_back(text.data(), text.size());
         return add(key, std::string_view(texts_.back()));
       }
-      case json::kind::array: return flatten_array(key, value.get_array());
-      case json::kind::object: break;
+      case json::kind::array:
+        return flatten_array(key, value.get_array());
+      case json::kind::object:
+        break;
     }
     for (const auto& [name, item] : value.get_object())
       VT_RETURN_IF_ERROR(flatten_child(key, {name.data(), name.size()}, item));
@@ -113,10 +130,20 @@ class Flattener {
     return Ok{};
   }
 
+  Status check_count(const std::string& key) {
+    if (++count_ <= detail::kMaxKeys) return Ok{};
+    return make_error(ErrorCode::kTooLarge, "{}: over {} values, at {}", name_, detail::kMaxKeys,
+                      quote_name(key));
+  }
+
+  Status add_null(const std::string& key) {
+    VT_RETURN_IF_ERROR(check_count(key));
+    meta_.add_null(key);
+    return Ok{};
+  }
+
   Status add(const std::string& key, MetaValue value) {
-    if (meta_.all().size() == detail::kMaxKeys)
-      return make_error(ErrorCode::kTooLarge, "{}: over {} values, at {}", name_, detail::kMaxKeys,
-                        quote_name(key));
+    VT_RETURN_IF_ERROR(check_count(key));
     if (!meta_.add(key, std::move(value)))
       return make_error(ErrorCode::kMalformed, "{}: key {} appears twice", name_, quote_name(key));
     return Ok{};
@@ -125,6 +152,7 @@ class Flattener {
   const std::string& name_;
   std::deque<std::string>& texts_;
   Meta meta_;
+  std::size_t count_ = 0;  // values, nulls among them
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace vitrine {
 
 struct ShardIndex {
-  std::vector<std::string> files;                               // plain names, no folders
+  std::vector<std::string> files;                              // plain names, no folders
   std::vector<std::pair<std::string, std::uint32_t>> tensors;  // name, number of its file; sorted
 };
 

@@ -62,7 +62,7 @@ class Handler {
     if (part.size() > max_text_ - text_.size())
       return stop(make_error(ErrorCode::kTooLarge, "{}: the JSON text {} has over {} bytes", what_,
                              quote_name(text_.empty() ? std::string_view(part.data(), part.size())
-                                                  : std::string_view(text_)),
+                                                      : std::string_view(text_)),
                              max_text_),
                   code);
     text_.append(part.data(), part.size());

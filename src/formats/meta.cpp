@@ -45,10 +45,14 @@ T load(const std::byte* at) {
 // Integers of 1, 2, 4 or 8 bytes; a u64 above the range of i64 comes out negative.
 std::int64_t load_integer(const std::byte* at, int width, bool is_signed) {
   switch (width) {
-    case 1: return is_signed ? load<std::int8_t>(at) : std::int64_t{load<std::uint8_t>(at)};
-    case 2: return is_signed ? load<std::int16_t>(at) : std::int64_t{load<std::uint16_t>(at)};
-    case 4: return is_signed ? load<std::int32_t>(at) : std::int64_t{load<std::uint32_t>(at)};
-    default: return load<std::int64_t>(at);
+    case 1:
+      return is_signed ? load<std::int8_t>(at) : std::int64_t{load<std::uint8_t>(at)};
+    case 2:
+      return is_signed ? load<std::int16_t>(at) : std::int64_t{load<std::uint16_t>(at)};
+    case 4:
+      return is_signed ? load<std::int32_t>(at) : std::int64_t{load<std::uint32_t>(at)};
+    default:
+      return load<std::int64_t>(at);
   }
 }
 
@@ -73,11 +77,16 @@ Result<T> or_missing(Result<T> found, T missing) {
 
 const char* meta_type_name(MetaType type) {
   switch (type) {
-    case MetaType::kBool: return "bool";
-    case MetaType::kInt: return "int";
-    case MetaType::kUint: return "uint";
-    case MetaType::kFloat: return "float";
-    case MetaType::kString: return "string";
+    case MetaType::kBool:
+      return "bool";
+    case MetaType::kInt:
+      return "int";
+    case MetaType::kUint:
+      return "uint";
+    case MetaType::kFloat:
+      return "float";
+    case MetaType::kString:
+      return "string";
   }
   return "unknown";
 }

@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -60,11 +62,16 @@ class Meta {
   Result<bool> get_bool(std::string_view key, bool missing) const;
   Result<std::string_view> get_string(std::string_view key, std::string_view missing) const;
 
+  // The file has the key with the value null (JSON only). has() is false for it.
+  bool is_null(std::string_view key) const { return nulls_.find(key) != nulls_.end(); }
+
   // For loaders. False when the key exists already.
   bool add(std::string key, MetaValue value);
+  void add_null(std::string key) { nulls_.insert(std::move(key)); }
 
  private:
   std::map<std::string, MetaValue, std::less<>> values_;
+  std::set<std::string, std::less<>> nulls_;
 };
 
 }  // namespace vitrine

@@ -30,15 +30,24 @@ class HeaderSink : public detail::JsonSink {
 
   Status event(JsonEvent event, std::string_view text, std::uint64_t number) override {
     switch (state_) {
-      case State::kStart: return start(event);
-      case State::kTop: return top(event, text);
-      case State::kMetadataValue: return metadata_value(event);
-      case State::kMetadata: return metadata(event, text);
-      case State::kTensorValue: return open_tensor(event);
-      case State::kTensor: return tensor_field(event, text);
-      case State::kField: return field_value(event, text);
-      case State::kList: return list_item(event, number);
-      case State::kEnd: break;
+      case State::kStart:
+        return start(event);
+      case State::kTop:
+        return top(event, text);
+      case State::kMetadataValue:
+        return metadata_value(event);
+      case State::kMetadata:
+        return metadata(event, text);
+      case State::kTensorValue:
+        return open_tensor(event);
+      case State::kTensor:
+        return tensor_field(event, text);
+      case State::kField:
+        return field_value(event, text);
+      case State::kList:
+        return list_item(event, number);
+      case State::kEnd:
+        break;
     }
     return malformed("text after the header");
   }
@@ -222,7 +231,8 @@ Status check_unique(const std::vector<Entry>& entries, const std::string& name) 
   std::sort(names.begin(), names.end());
   auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end())
-    return make_error(ErrorCode::kMalformed, "{}: tensor {} appears twice", name, quote_name(*twice));
+    return make_error(ErrorCode::kMalformed, "{}: tensor {} appears twice", name,
+                      quote_name(*twice));
   return Ok{};
 }
 
@@ -261,15 +271,14 @@ Result<std::vector<TensorInfo>> parse_safetensors(std::span<const std::byte> byt
   std::uint64_t covered = 0;
   for (Entry& e : entries) {
     if (e.begin != covered)
-      return malformed(fmt::format("tensor {} starts at byte {} of the data, {} at {}",
-                                   quote_name(e.info.name), e.begin,
-                                   e.begin > covered ? "leaving a hole" : "overlapping another",
-                                   covered));
+      return malformed(fmt::format(
+          "tensor {} starts at byte {} of the data, {} at {}", quote_name(e.info.name), e.begin,
+          e.begin > covered ? "leaving a hole" : "overlapping another", covered));
     if (e.end > data.size())
       return malformed(fmt::format("tensor {} ends at byte {} of the data, which has {}",
                                    quote_name(e.info.name), e.end, data.size()));
-    e.info.data = data.subspan(static_cast<std::size_t>(e.begin),
-                               static_cast<std::size_t>(e.end - e.begin));
+    e.info.data =
+        data.subspan(static_cast<std::size_t>(e.begin), static_cast<std::size_t>(e.end - e.begin));
     covered = e.end;
     tensors.push_back(std::move(e.info));
   }

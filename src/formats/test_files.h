@@ -53,8 +53,19 @@ inline Bytes prefix_of(const Bytes& bytes, std::size_t size) {
 }
 
 enum GgufType : std::uint32_t {
-  kU8 = 0, kI8 = 1, kU16 = 2, kI16 = 3, kU32 = 4, kI32 = 5, kF32 = 6,
-  kBool = 7, kString = 8, kArray = 9, kU64 = 10, kI64 = 11, kF64 = 12,
+  kU8 = 0,
+  kI8 = 1,
+  kU16 = 2,
+  kI16 = 3,
+  kU32 = 4,
+  kI32 = 5,
+  kF32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kU64 = 10,
+  kI64 = 11,
+  kF64 = 12,
 };
 
 struct GgufTensor {
@@ -146,6 +157,6 @@ void expect_refused(Open open, ErrorCode code, const std::vector<std::string>& p
 
 }  // namespace vitrine::test
 
-#define VT_EXPECT_REFUSED(expression, code, ...)                                            \
-  ::vitrine::test::expect_refused([&] { return expression; }, code,                         \
+#define VT_EXPECT_REFUSED(expression, code, ...)                    \
+  ::vitrine::test::expect_refused([&] { return expression; }, code, \
                                   std::vector<std::string>{__VA_ARGS__}, __FILE__, __LINE__)

@@ -102,12 +102,19 @@ struct AttentionParams {
   float softcap = 0;  // > 0: score becomes softcap * tanh(score / softcap)
 };
 
+// What the machine can do with this backend's threads, measured.
+struct Peak {
+  double read_gb_s = 0;  // memory, read only
+  double gflop_s = 0;    // of the fastest matmul instruction the backend uses
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;         // "ref", "cpu"
   virtual std::string description() const = 0;  // with what was found: "cpu (avx512, 2 threads)"
   virtual int threads() const { return 1; }
+  virtual Peak measure_peak() = 0;  // takes about a second
 
   // Memory and weights; at load only.
   virtual Result<Buffer> allocate(std::int64_t bytes) = 0;
@@ -176,6 +183,7 @@ class Backend {
 
 struct BackendOptions {
   int threads = 0;  // 0: as many as this process may use
+  std::string isa;  // cpu only: "avx2", "avx512", "amx"; empty: the best there is
 };
 
 // One per folder kernels/<name>/, listed by CMake.

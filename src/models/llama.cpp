@@ -3,11 +3,29 @@
 #include <cmath>
 
 #include "models/model.h"
-#include "nn/decoder_config.h"
+#include "nn/layer_loader.h"
 #include "nn/rope.h"
 
 namespace vitrine {
 namespace {
+
+struct Config : DecoderConfig {
+  RopeConfig rope = {};
+  int window = 0;
+  Activation activation = Activation::kSilu;
+};
+
+const Name kEmbedding{"token_embd.weight", "model.embed_tokens.weight"};
+
+Result<Config> read_config(const ModelFile& file) {
+  ConfigReader r(file);
+  Config c{read_decoder_config(r, kEmbedding)};
+  c.rope = read_rope(r, c.head_dim, c.context);
+  c.window = r.integer_or({"attention.sliding_window", ""}, 0, 1 << 28, 0);
+  c.activation = read_activation(r, "hidden_act", Activation::kSilu);
+  VT_RETURN_IF_ERROR(r.status());
+  return c;
+}
 
 struct Layer {
   Norm attn_norm, ffn_norm;
@@ -15,101 +33,60 @@ struct Layer {
   GatedFfn ffn;
 };
 
+Layer bind_layer(WeightLoader& w, const Config& c, int i) {
+  LayerLoader l{w, c, i};
+  l.adjacent_pairs = w.gguf();
+  AttentionParams params{.scale = 1 / std::sqrt(static_cast<float>(c.head_dim)),
+                         .window = c.window};
+  return {.attn_norm = l.norm("attn_norm", "input_layernorm"),
+          .ffn_norm = l.norm("ffn_norm", "post_attention_layernorm"),
+          .attn = l.attention(params),
+          .ffn = l.gated_ffn(c.activation)};
+}
+
 class Llama final : public Model {
  public:
   static Result<std::unique_ptr<Model>> load(const ModelFile& file, Backend& backend,
                                              const ModelOptions& options);
-  CacheSpec cache_spec(int) const override { return {c_.kv_heads, c_.head_dim, window_}; }
+  CacheSpec cache_spec(int) const override { return {c_.kv_heads, c_.head_dim, c_.window}; }
   void forward(const ModelInput& in, Tensor hidden) override;
   void head(Tensor logits, Tensor hidden) override { head_(b_, logits, hidden); }
 
  private:
-  Llama(ModelInfo info, Backend& b) : Model(std::move(info), b) {}
-  Layer bind_layer(WeightLoader& w, int i) const;
+  Llama(Config c, Backend& b) : Model(model_info("llama", c), b), c_(std::move(c)) {}
 
-  DecoderConfig c_;
-  int window_ = 0;
+  Config c_;
   std::shared_ptr<Weight> embed_;  // (V,E)
   std::vector<Layer> layers_;
   Norm norm_;
   Linear head_;  // (V,E)
   Rope rope_;
-  Tensor x_, h_, d_;  // (max T, E): residual, normed, delta
+  Stream stream_;
   Attention::Scratch attn_;
   GatedFfn::Scratch ffn_;
 };
 
-Layer Llama::bind_layer(WeightLoader& w, int i) const {
-  auto name = [&](const char* gguf, const char* hf) { return layer_name(i, gguf, hf); };
-  // Rotary pairs are neighbours in GGUF files of this architecture.
-  auto rotary = [&](const char* part, const char* hf, int heads) {
-    std::string g = part, h = hf;
-    Name bias = layer_name(i, g + ".bias", h + ".bias");
-    MatrixSource m = w.matrix(layer_name(i, g + ".weight", h + ".weight"), heads * c_.head_dim, c_.dim);
-    std::vector<float> b = w.has(bias) ? w.floats(bias, heads * c_.head_dim) : std::vector<float>{};
-    if (w.gguf()) {
-      m = WeightLoader::unpermute_rotary(m, heads, c_.head_dim);
-      WeightLoader::unpermute_rotary(b, heads, c_.head_dim);
-    }
-    return w.linear(m, std::move(b));
-  };
-  Layer l;
-  l.attn_norm = w.norm(name("attn_norm.weight", "input_layernorm.weight"), c_.dim, c_.eps);
-  l.ffn_norm = w.norm(name("ffn_norm.weight", "post_attention_layernorm.weight"), c_.dim, c_.eps);
-  l.attn = {.heads = c_.heads, .kv_heads = c_.kv_heads, .head_dim = c_.head_dim};
-  l.attn.params = {.scale = 1 / std::sqrt(static_cast<float>(c_.head_dim)), .window = window_};
-  l.attn.q = rotary("attn_q", "self_attn.q_proj", c_.heads);
-  l.attn.k = rotary("attn_k", "self_attn.k_proj", c_.kv_heads);
-  l.attn.v = w.linear(name("attn_v.weight", "self_attn.v_proj.weight"), c_.kv_dim(), c_.dim,
-                      name("attn_v.bias", "self_attn.v_proj.bias"));
-  l.attn.o = w.linear(name("attn_output.weight", "self_attn.o_proj.weight"), c_.dim, c_.q_dim(),
-                      name("attn_output.bias", "self_attn.o_proj.bias"));
-  l.ffn.gate = w.linear(name("ffn_gate.weight", "mlp.gate_proj.weight"), c_.ffn, c_.dim,
-                        name("ffn_gate.bias", "mlp.gate_proj.bias"));
-  l.ffn.up = w.linear(name("ffn_up.weight", "mlp.up_proj.weight"), c_.ffn, c_.dim,
-                      name("ffn_up.bias", "mlp.up_proj.bias"));
-  l.ffn.down = w.linear(name("ffn_down.weight", "mlp.down_proj.weight"), c_.dim, c_.ffn,
-                        name("ffn_down.bias", "mlp.down_proj.bias"));
-  return l;
-}
-
 Result<std::unique_ptr<Model>> Llama::load(const ModelFile& file, Backend& backend,
                                            const ModelOptions& options) {
-  ConfigReader c(file);
-  Name embed{"token_embd.weight", "model.embed_tokens.weight"};
-  DecoderConfig d =
-      read_decoder_config(c, {"attention.layer_norm_rms_epsilon", "rms_norm_eps"}, embed);
-  RopeConfig rope = read_rope(c, d.head_dim, d.context);
-  int window = c.integer_or({"attention.sliding_window", ""}, 0, 1 << 28, 0);
-  VT_RETURN_IF_ERROR(c.status());
-
-  auto m = std::unique_ptr<Llama>(
-      new Llama({"llama", d.layers, d.dim, d.heads, d.vocab, d.context}, backend));
-  m->c_ = d;
-  m->window_ = window;
+  VT_TRY(Config c, read_config(file));
+  std::unique_ptr<Llama> m(new Llama(c, backend));
   WeightLoader w(file, backend, options.progress);
-  MatrixSource table = w.matrix(embed, d.vocab, d.dim);
+  MatrixSource table = w.matrix(kEmbedding, c.vocab, c.dim);
   m->embed_ = w.table(table);
-  for (int i = 0; i < d.layers; ++i) m->layers_.push_back(m->bind_layer(w, i));
-  m->norm_ = w.norm({"output_norm.weight", "model.norm.weight"}, d.dim, d.eps);
-  Name output{"output.weight", "lm_head.weight"};
-  m->head_ = w.head(w.has(output) ? w.matrix(output, d.vocab, d.dim) : table);
-  std::vector<float> divisors;
-  if (w.has({"rope_freqs.weight", ""})) divisors = w.floats({"rope_freqs.weight", ""}, rope.dims / 2);
+  for (int i = 0; i < c.layers; ++i) m->layers_.push_back(bind_layer(w, c, i));
+  m->norm_ = w.norm({"output_norm.weight", "model.norm.weight"}, c.dim, c.eps);
+  m->head_ = w.head({"output.weight", "lm_head.weight"}, table);
   int T = options.max_tokens;
-  m->rope_ = Rope(w, rope, options.context, T, divisors);
-  m->x_ = w.activations({T, d.dim});
-  m->h_ = w.activations({T, d.dim});
-  m->d_ = w.activations({T, d.dim});
-  m->attn_ = Attention::scratch(w, T, d.q_dim(), d.kv_dim());
-  m->ffn_ = GatedFfn::scratch(w, T, d.ffn);
+  m->rope_ = Rope(w, c.rope, options.context, T);
+  m->stream_ = Stream::scratch(w, T, c.dim);
+  m->attn_ = Attention::scratch(w, T, c.q_dim(), c.kv_dim());
+  m->ffn_ = GatedFfn::scratch(w, T, c.ffn);
   VT_RETURN_IF_ERROR(m->adopt(w));
   return std::unique_ptr<Model>(std::move(m));
 }
 
 void Llama::forward(const ModelInput& in, Tensor hidden) {
-  std::int64_t T = in.tokens();
-  Tensor x = x_.rows(T), h = h_.rows(T), d = d_.rows(T);  // (T,E)
+  auto [x, h, d] = stream_.rows(in.tokens());  // (T,E)
   b_.embed(x, *embed_, in.ids);
   Tensor rope = rope_(b_, in.positions);
   for (int i = 0; i < c_.layers; ++i) {

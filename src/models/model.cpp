@@ -4,7 +4,12 @@
 
 namespace vitrine {
 
+ModelInfo model_info(std::string arch, const DecoderConfig& c) {
+  return {std::move(arch), c.layers, c.dim, c.heads, c.vocab, c.context};
+}
+
 Status Model::adopt(WeightLoader& w) {
+  w.refuse_unbound();
   VT_RETURN_IF_ERROR(w.status());
   totals_ = w.totals();
   buffers_ = w.take_buffers();
@@ -19,9 +24,9 @@ Result<const Arch*> find_arch(const ModelFile& file) {
     for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
   }
   if (file.architecture().empty())
-    return make_error(ErrorCode::kNotFound, "{}: names no architecture ({})", file.path(),
-                      file.kind() == FileKind::kGguf ? "general.architecture"
-                                                     : "architectures in config.json");
+    return make_error(
+        ErrorCode::kNotFound, "{}: names no architecture ({})", file.path(),
+        file.kind() == FileKind::kGguf ? "general.architecture" : "architectures in config.json");
   return make_error(ErrorCode::kUnsupported, "{}: architecture '{}' is not known; known are {}",
                     file.path(), file.architecture(), known);
 }

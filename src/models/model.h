@@ -1,6 +1,6 @@
-// Model: an architecture with its weights on a backend. One file of this folder per architecture, in
-// four parts: configuration, weights, forward, descriptor. Model files may repeat each other; what
-// they share without knowing it is in nn/.
+// Model: an architecture with its weights on a backend. One file of this folder per architecture,
+// in four parts: configuration, weights, forward, descriptor. Model files may repeat each other;
+// what they share without knowing it is in nn/.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 #include "kernels/backend.h"
 #include "kv/cache_spec.h"
 #include "nn/config_reader.h"
+#include "nn/decoder_config.h"
 #include "nn/layers.h"
 #include "nn/weight_loader.h"
 
@@ -23,6 +24,8 @@ struct ModelInfo {
   int layers = 0, dim = 0, heads = 0, vocab = 0;
   int context = 0;  // positions the model was made for
 };
+
+ModelInfo model_info(std::string arch, const DecoderConfig& c);
 
 struct ModelOptions {
   int max_tokens = 512;  // T of the largest step
@@ -37,7 +40,8 @@ class Model {
   const WeightLoader::Totals& totals() const { return totals_; }
 
   virtual CacheSpec cache_spec(int layer) const = 0;
-  // hidden (M,E): the final, normed hidden states of rows in.out_rows. K and V of all rows are stored.
+  // hidden (M,E): the final, normed hidden states of rows in.out_rows. K and V of all rows are
+  // stored.
   virtual void forward(const ModelInput& in, Tensor hidden) = 0;
   // logits (M,V) of hidden (M,E).
   virtual void head(Tensor logits, Tensor hidden) = 0;

@@ -11,12 +11,18 @@ std::string ConfigReader::resolve(Key key) const {
   }
   if (key.hf.empty()) return {};
   std::string nested = fmt::format("text_config.{}", key.hf);
-  return file_.meta().has(nested) ? nested : std::string(key.hf);
+  bool found = file_.meta().has(nested) || file_.meta().is_null(nested);
+  return found ? nested : std::string(key.hf);
 }
 
 bool ConfigReader::has(Key key) const {
   std::string name = resolve(key);
   return !name.empty() && file_.meta().has(name);
+}
+
+bool ConfigReader::has_list(Key key) const {
+  const MetaValue* value = file_.meta().find(resolve(key));
+  return value != nullptr && std::holds_alternative<MetaArray>(*value);
 }
 
 int ConfigReader::integer(Key key, std::int64_t min, std::int64_t max) {
@@ -27,7 +33,8 @@ int ConfigReader::integer(Key key, std::int64_t min, std::int64_t max) {
     return static_cast<int>(min);
   }
   if (*value < min || *value > max) {
-    fail(make_error(ErrorCode::kMalformed, "{}: found {}, allowed {} to {}", name, *value, min, max));
+    fail(make_error(ErrorCode::kMalformed, "{}: found {}, allowed {} to {}", name, *value, min,
+                    max));
     return static_cast<int>(min);
   }
   return static_cast<int>(*value);
@@ -41,7 +48,8 @@ float ConfigReader::number(Key key, double min, double max) {
     return static_cast<float>(min);
   }
   if (!(*value >= min && *value <= max)) {
-    fail(make_error(ErrorCode::kMalformed, "{}: found {}, allowed {} to {}", name, *value, min, max));
+    fail(make_error(ErrorCode::kMalformed, "{}: found {}, allowed {} to {}", name, *value, min,
+                    max));
     return static_cast<float>(min);
   }
   return static_cast<float>(*value);
@@ -53,6 +61,15 @@ int ConfigReader::integer_or(Key key, std::int64_t min, std::int64_t max, std::i
 
 float ConfigReader::number_or(Key key, double min, double max, double missing) {
   return has(key) ? number(key, min, max) : static_cast<float>(missing);
+}
+
+int ConfigReader::nullable_integer_or(Key key, std::int64_t min, std::int64_t max,
+                                      std::int64_t missing) {
+  return file_.meta().is_null(resolve(key)) ? 0 : integer_or(key, min, max, missing);
+}
+
+float ConfigReader::nullable_number_or(Key key, double min, double max, double missing) {
+  return file_.meta().is_null(resolve(key)) ? 0.0f : number_or(key, min, max, missing);
 }
 
 bool ConfigReader::boolean_or(Key key, bool missing) {
@@ -85,6 +102,27 @@ std::vector<float> ConfigReader::numbers(Key key) {
   if (value.ok()) return *value;
   fail(value.error());
   return {};
+}
+
+std::vector<bool> ConfigReader::booleans(Key key) {
+  if (!has(key)) return {};
+  auto value = file_.meta().get_bools(resolve(key));
+  if (value.ok()) return *value;
+  fail(value.error());
+  return {};
+}
+
+void ConfigReader::only(Key key, bool value) {
+  if (boolean_or(key, value) != value)
+    fail(make_error(ErrorCode::kUnsupported, "{}: found {}, only {} is supported", resolve(key),
+                    !value, value));
+}
+
+void ConfigReader::none(Key key, std::string_view what) {
+  int found = integer_or(key, 0, 1 << 28, 0);
+  if (found > 0)
+    fail(make_error(ErrorCode::kUnsupported, "{}: found {}; {} not supported for this architecture",
+                    resolve(key), found, what));
 }
 
 void ConfigReader::fail(Error error) {

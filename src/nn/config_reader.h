@@ -29,6 +29,7 @@ class ConfigReader {
   bool gguf() const { return file_.kind() == FileKind::kGguf; }
   const ModelFile& file() const { return file_; }
   bool has(Key key) const;
+  bool has_list(Key key) const;
 
   // Required, within [min, max].
   int integer(Key key, std::int64_t min, std::int64_t max);
@@ -38,8 +39,18 @@ class ConfigReader {
   float number_or(Key key, double min, double max, double missing);
   bool boolean_or(Key key, bool missing);
   std::string string_or(Key key, std::string_view missing);
-  std::vector<std::string> strings(Key key);    // empty when missing
-  std::vector<float> numbers(Key key);          // empty when missing
+  // 0 for an explicit null, which HF writes for "switched off".
+  int nullable_integer_or(Key key, std::int64_t min, std::int64_t max, std::int64_t missing);
+  float nullable_number_or(Key key, double min, double max, double missing);
+  // Empty when missing.
+  std::vector<std::string> strings(Key key);
+  std::vector<float> numbers(Key key);
+  std::vector<bool> booleans(Key key);
+
+  // Refuses a file that asks for what is not computed here: a flag with the other value, a count
+  // above zero. Missing is fine.
+  void only(Key key, bool value);
+  void none(Key key, std::string_view what);
 
   void fail(Error error);
   Status status() const;

@@ -1,42 +1,62 @@
 #include "nn/decoder_config.h"
 
 namespace vitrine {
+namespace {
 
 int read_vocab(ConfigReader& c, const Name& embedding) {
-  const TensorInfo* info = c.file().find(c.gguf() ? embedding.gguf : embedding.hf);
-  if (info == nullptr && !c.gguf()) info = c.file().find("language_model." + embedding.hf);
-  if (info != nullptr && info->shape.rank() == 2 && info->shape[0] >= 1 && info->shape[0] < (1 << 24))
+  const TensorInfo* info = find_tensor(c.file(), embedding);
+  if (info != nullptr && info->shape.rank() == 2 && info->shape[0] >= 1 &&
+      info->shape[0] < (1 << 24))
     return static_cast<int>(info->shape[0]);
   c.fail(make_error(ErrorCode::kNotFound, "{}: no embedding matrix '{}' of two dimensions",
                     c.file().path(), c.gguf() ? embedding.gguf : embedding.hf));
   return 1;
 }
 
-int read_head_dim(ConfigReader& c, const DecoderConfig& d) {
-  if (c.has({"attention.key_length", "head_dim"}))
-    return c.integer({"attention.key_length", "head_dim"}, 1, 1024);
+int read_head_dim(ConfigReader& c, const DecoderConfig& d, Key key) {
+  if (c.has(key)) {
+    int width = c.integer(key, 1, 1024);
+    c.integer_or({"attention.value_length", ""}, width, width, width);
+    return width;
+  }
   if (d.dim % d.heads != 0)
     c.fail(make_error(ErrorCode::kMalformed, "{}: {} dimensions do not divide into {} heads",
                       c.file().path(), d.dim, d.heads));
   return d.dim / d.heads;
 }
 
-DecoderConfig read_decoder_config(ConfigReader& c, Key eps, const Name& embedding) {
+void refuse_unknown(ConfigReader& c) {
+  c.none({"expert_count", "num_local_experts"}, "experts are");
+  c.none({"", "num_experts"}, "experts are");
+  std::string method = c.string_or({"", "quantization_config.quant_method"}, "");
+  if (!method.empty())
+    c.fail(make_error(ErrorCode::kUnsupported,
+                      "quantization_config.quant_method: found '{}'; quantised weights are read "
+                      "from GGUF files only",
+                      method));
+}
+
+}  // namespace
+
+DecoderConfig read_decoder_config(ConfigReader& c, const Name& embedding, const DecoderKeys& keys) {
   DecoderConfig d;
-  d.layers = c.integer({"block_count", "num_hidden_layers"}, 1, 1024);
-  d.dim = c.integer({"embedding_length", "hidden_size"}, 1, 1 << 18);
-  d.heads = c.integer({"attention.head_count", "num_attention_heads"}, 1, 1024);
-  d.kv_heads = c.integer_or({"attention.head_count_kv", "num_key_value_heads"}, 1, 1024, d.heads);
-  d.ffn = c.integer({"feed_forward_length", "intermediate_size"}, 1, 1 << 20);
-  d.context = c.integer({"context_length", "max_position_embeddings"}, 1, 1 << 28);
-  d.eps = c.number(eps, 0, 1);
+  d.layers = c.integer(keys.layers, 1, 1024);
+  d.dim = c.integer(keys.dim, 1, 1 << 18);
+  d.heads = c.integer(keys.heads, 1, 1024);
+  d.kv_heads = c.integer_or(keys.kv_heads, 1, 1024, d.heads);
+  bool ffn_may_miss = keys.ffn_missing > 0 && !c.has(keys.ffn);
+  d.ffn = ffn_may_miss ? keys.ffn_missing * d.dim : c.integer(keys.ffn, 1, 1 << 20);
+  d.context = c.integer(keys.context, 1, 1 << 28);
+  bool eps_is_fixed = keys.eps.gguf.empty() && keys.eps.hf.empty();
+  d.eps = eps_is_fixed ? 1e-5f : c.number(keys.eps, 0, 1);
   d.vocab = read_vocab(c, embedding);
-  d.head_dim = read_head_dim(c, d);
+  d.head_dim = read_head_dim(c, d, keys.head_dim);
   if (d.head_dim > 1024 || d.heads % d.kv_heads != 0)
     c.fail(make_error(ErrorCode::kMalformed,
                       "{}: {} heads over {} kv heads of width {}; heads must be a multiple and the "
                       "width at most 1024",
                       c.file().path(), d.heads, d.kv_heads, d.head_dim));
+  refuse_unknown(c);
   return d;
 }
 
@@ -48,17 +68,41 @@ Activation read_activation(ConfigReader& c, std::string_view hf_key, Activation 
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast")
     return Activation::kGeluTanh;
   if (name == "relu") return Activation::kRelu;
-  c.fail(make_error(ErrorCode::kUnsupported,
-                    "{}: found '{}', known are silu, gelu, gelu_new, gelu_pytorch_tanh, relu", hf_key,
-                    name));
+  c.fail(make_error(
+      ErrorCode::kUnsupported,
+      "{}: found '{}', known are silu, swish, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, relu",
+      hf_key, name));
   return missing;
 }
 
-Name layer_name(int layer, std::string_view gguf, std::string_view hf, std::string_view hf_prefix) {
-  Name name;
-  if (!gguf.empty()) name.gguf = fmt::format("blk.{}.{}", layer, gguf);
-  if (!hf.empty()) name.hf = fmt::format("{}.{}.{}", hf_prefix, layer, hf);
-  return name;
+std::vector<int> read_windows(ConfigReader& c, int layers, int window,
+                              const std::function<bool(int)>& sliding) {
+  Key list{"attention.sliding_window_pattern", "layer_types"};
+  Key period{"attention.sliding_window_pattern", "sliding_window_pattern"};
+  if (!c.has(period)) period.hf = "_sliding_window_pattern";
+  std::vector<bool> slides;
+  if (c.has_list(list) && c.gguf()) {
+    slides = c.booleans(list);
+  } else if (c.has_list(list)) {
+    for (const std::string& type : c.strings(list)) {
+      if (type != "sliding_attention" && type != "full_attention")
+        c.fail(make_error(ErrorCode::kUnsupported,
+                          "layer_types: found '{}', known are full_attention, sliding_attention",
+                          type));
+      slides.push_back(type == "sliding_attention");
+    }
+  } else {
+    int n = c.integer_or(period, 0, 1 << 20, -1);
+    for (int i = 0; i < layers; ++i)
+      slides.push_back(n < 0 ? sliding(i) : n == 0 || (i + 1) % n != 0);
+  }
+  if (static_cast<int>(slides.size()) != layers)
+    c.fail(make_error(ErrorCode::kMalformed, "{}: found the kinds of {} layers, there are {}",
+                      c.gguf() ? list.gguf : list.hf, slides.size(), layers));
+  std::vector<int> windows(layers);
+  for (std::size_t i = 0; i < windows.size() && i < slides.size(); ++i)
+    windows[i] = slides[i] ? window : 0;
+  return windows;
 }
 
 }  // namespace vitrine

@@ -1,7 +1,9 @@
-// The numbers that nearly every decoder has, under the names that most of them use.
+// The numbers that nearly every decoder has, and how files spell them.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "kernels/backend.h"
 #include "nn/config_reader.h"
@@ -16,18 +18,31 @@ struct DecoderConfig {
   int kv_dim() const { return kv_heads * head_dim; }
 };
 
-// `eps`: key of the norm's epsilon. The vocabulary is the number of rows of `embedding`.
-DecoderConfig read_decoder_config(ConfigReader& c, Key eps, const Name& embedding);
+// The names that most architectures use; the others replace theirs.
+struct DecoderKeys {
+  Key layers{"block_count", "num_hidden_layers"};
+  Key dim{"embedding_length", "hidden_size"};
+  Key heads{"attention.head_count", "num_attention_heads"};
+  Key kv_heads{"attention.head_count_kv", "num_key_value_heads"};
+  Key head_dim{"attention.key_length", "head_dim"};
+  Key ffn{"feed_forward_length", "intermediate_size"};
+  int ffn_missing = 0;  // > 0: times dim, for files without the key
+  Key context{"context_length", "max_position_embeddings"};
+  Key eps{"attention.layer_norm_rms_epsilon", "rms_norm_eps"};  // both empty: always 1e-5
+};
 
-// Rows of the embedding matrix.
-int read_vocab(ConfigReader& c, const Name& embedding);
-// Width of a head: `key` where the file has it, otherwise dim / heads, which must then be whole.
-int read_head_dim(ConfigReader& c, const DecoderConfig& d);
+// The vocabulary is the number of rows of `embedding`. Refuses what no architecture here computes:
+// experts, weights in a quantisation of their own, values of another width than keys.
+DecoderConfig read_decoder_config(ConfigReader& c, const Name& embedding,
+                                  const DecoderKeys& keys = {});
+
 // An activation by its HF name; GGUF files do not say, there it is `missing`.
 Activation read_activation(ConfigReader& c, std::string_view hf_key, Activation missing);
 
-// "blk.3.attn_q.weight" and "model.layers.3.self_attn.q_proj.weight".
-Name layer_name(int layer, std::string_view gguf, std::string_view hf,
-                std::string_view hf_prefix = "model.layers");
+// Window of each layer, 0 for full attention: `window` where the layer is a sliding one. The file
+// says which are: a list (HF layer_types, GGUF flags) or a period n (all but every n-th layer);
+// otherwise `sliding` does.
+std::vector<int> read_windows(ConfigReader& c, int layers, int window,
+                              const std::function<bool(int layer)>& sliding);
 
 }  // namespace vitrine

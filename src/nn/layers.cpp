@@ -14,6 +14,11 @@ void norm_heads(Backend& b, const Norm& norm, Tensor x, std::int64_t head_dim) {
 
 }  // namespace
 
+Stream Stream::scratch(WeightLoader& w, int max_tokens, int dim) {
+  return {w.activations({max_tokens, dim}), w.activations({max_tokens, dim}),
+          w.activations({max_tokens, dim})};
+}
+
 Attention::Scratch Attention::scratch(WeightLoader& w, int max_tokens, int q_dim, int kv_dim) {
   return {w.activations({max_tokens, q_dim}), w.activations({max_tokens, kv_dim}),
           w.activations({max_tokens, kv_dim}), w.activations({max_tokens, q_dim})};

@@ -13,12 +13,12 @@ class WeightLoader;
 
 // What a step hands to a model. Tensors at fixed addresses, filled by the runner.
 struct ModelInput {
-  Tensor ids;        // (T) i32
-  Tensor positions;  // (T) i32
-  Tensor out_rows;   // (M) i32: the rows whose final hidden states are wanted
-  std::span<const KvIndex> groups;    // by cache group
-  std::span<const KvCache> caches;    // by layer
-  std::span<const int> group_of;      // by layer
+  Tensor ids;                       // (T) i32
+  Tensor positions;                 // (T) i32
+  Tensor out_rows;                  // (M) i32: the rows whose final hidden states are wanted
+  std::span<const KvIndex> groups;  // by cache group
+  std::span<const KvCache> caches;  // by layer
+  std::span<const int> group_of;    // by layer
   std::int64_t tokens() const { return ids.dim(0); }
 };
 
@@ -36,7 +36,15 @@ struct Norm {
   void layer(Backend& on, Tensor out, Tensor x) const { on.layer_norm(out, x, w, b, eps); }
 };
 
-// Self-attention: projections, optional norms of q and k, optional rotary, cache, output projection.
+// The rows of a step on their way through the layers, (T,E) each.
+struct Stream {
+  Tensor x, h, d;  // residual, normed, delta
+  static Stream scratch(WeightLoader& w, int max_tokens, int dim);
+  Stream rows(std::int64_t n) const { return {x.rows(n), h.rows(n), d.rows(n)}; }
+};
+
+// Self-attention: projections, optional norms of q and k, optional rotary, cache, output
+// projection.
 struct Attention {
   int heads = 0, kv_heads = 0, head_dim = 0;
   AttentionParams params = {};
@@ -56,7 +64,7 @@ struct Attention {
 // down(activation(gate(x)) * up(x))
 struct GatedFfn {
   Activation activation = Activation::kSilu;
-  Linear gate, up, down;
+  Linear gate = {}, up = {}, down = {};
   struct Scratch {
     Tensor gate, up;  // (max T, F)
   };
@@ -67,7 +75,7 @@ struct GatedFfn {
 // down(activation(up(x)))
 struct Mlp {
   Activation activation = Activation::kGelu;
-  Linear up, down;
+  Linear up = {}, down = {};
   struct Scratch {
     Tensor up;  // (max T, F)
   };

@@ -6,23 +6,44 @@
 #include "quant/format.h"
 
 namespace vitrine {
+namespace {
+
+// "model.layers.3." of "model.layers.3.mlp.up_proj.weight"; empty where no part is a number.
+std::string_view layer_of(std::string_view name) {
+  for (std::size_t begin = 0, end; (end = name.find('.', begin)) != name.npos; begin = end + 1)
+    if (end > begin && name.substr(begin, end - begin).find_first_not_of("0123456789") == name.npos)
+      return name.substr(0, end + 1);
+  return {};
+}
+
+// Masks and frequencies that older checkpoints carry along; they are computed.
+bool is_leftover(std::string_view name) {
+  for (std::string_view end :
+       {".inv_freq", ".attn.bias", ".attention.bias", ".masked_bias", ".attn_rot_embd.freqs"})
+    if (name.ends_with(end)) return true;
+  return false;
+}
+
+}  // namespace
+
+const TensorInfo* find_tensor(const ModelFile& file, const Name& name) {
+  const std::string& wanted = file.kind() == FileKind::kGguf ? name.gguf : name.hf;
+  if (wanted.empty()) return nullptr;
+  const TensorInfo* info = file.find(wanted);
+  if (info != nullptr || file.kind() == FileKind::kGguf) return info;
+  if ((info = file.find("language_model." + wanted)) != nullptr) return info;
+  std::string rest = wanted.substr(wanted.find('.') + 1);
+  if ((info = file.find("model.language_model." + rest)) != nullptr) return info;
+  return file.find(rest);
+}
 
 WeightLoader::WeightLoader(const ModelFile& file, Backend& backend,
                            std::function<void(std::int64_t)> progress)
     : file_(file), backend_(backend), progress_(std::move(progress)) {}
 
-const TensorInfo* WeightLoader::find(const Name& name) const {
-  const std::string& wanted = gguf() ? name.gguf : name.hf;
-  if (wanted.empty()) return nullptr;
-  const TensorInfo* info = file_.find(wanted);
-  // Multimodal folders keep the text model under a prefix.
-  if (info == nullptr && !gguf()) info = file_.find("language_model." + wanted);
-  return info;
-}
-
 const TensorInfo* WeightLoader::get(const Name& name, Shape shape) {
   if (error_) return nullptr;
-  const TensorInfo* info = find(name);
+  const TensorInfo* info = find_tensor(file_, name);
   if (info == nullptr) {
     fail(make_error(ErrorCode::kNotFound, "{}: tensor '{}' is missing", file_.path(),
                     gguf() ? name.gguf : name.hf));
@@ -39,15 +60,16 @@ const TensorInfo* WeightLoader::get(const Name& name, Shape shape) {
   const Format* format = find_format(info->dtype);
   if (format == nullptr) {
     std::string known;
-    for (const Format& f : all_formats()) known += fmt::format("{}{}", known.empty() ? "" : ", ", f.info.name);
+    for (const Format& f : all_formats())
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", f.info.name);
     fail(make_error(ErrorCode::kUnsupported, "tensor '{}' has type number {}; this build reads {}",
                     info->name, static_cast<int>(info->dtype), known));
     return nullptr;
   }
+  bound_.insert(info->name);
   std::int64_t row = shape[shape.rank() - 1];
-  VT_CHECK(row % format->info.block == 0 &&
-               static_cast<std::int64_t>(info->data.size()) ==
-                   format_bytes(format->info, shape.elements()),
+  VT_CHECK(row % format->info.block == 0 && static_cast<std::int64_t>(info->data.size()) ==
+                                                format_bytes(format->info, shape.elements()),
            "{}: {} bytes for {}", info->name, info->data.size(), shape.to_string());
   return info;
 }
@@ -88,6 +110,19 @@ MatrixSource WeightLoader::slice(const MatrixSource& m, std::int64_t first, std:
   VT_CHECK(first >= 0 && first + n <= m.rows());
   part.row_data.assign(m.row_data.begin() + first, m.row_data.begin() + first + n);
   return part;
+}
+
+MatrixSource WeightLoader::computed(std::string name, std::vector<float> values,
+                                    std::int64_t cols) {
+  MatrixSource m;
+  m.name = std::move(name);
+  m.dtype = DType::kF32;
+  m.cols = cols;
+  auto owner = std::make_shared<std::vector<float>>(std::move(values));
+  for (std::size_t i = 0; i < owner->size(); i += static_cast<std::size_t>(cols))
+    m.row_data.push_back(reinterpret_cast<const std::byte*>(owner->data() + i));
+  m.owner = owner;
+  return m;
 }
 
 MatrixSource WeightLoader::unpermute_rotary(const MatrixSource& m, int heads, int head_dim) {
@@ -151,11 +186,16 @@ Linear WeightLoader::head(const MatrixSource& m, std::vector<float> bias) {
   return linear;
 }
 
+Linear WeightLoader::head(const Name& weight, const MatrixSource& embedding) {
+  auto tied = file_.meta().get_bool("tie_word_embeddings", true);
+  bool own = has(weight) || (tied.ok() && !*tied && !gguf());
+  return head(own ? matrix(weight, embedding.rows(), embedding.cols) : embedding);
+}
+
 Linear WeightLoader::linear(const Name& weight, std::int64_t rows, std::int64_t cols,
-                            const Name& bias) {
-  std::vector<float> b;
-  if (has(bias)) b = floats(bias, rows);
-  return linear(matrix(weight, rows, cols), std::move(b));
+                            const Name& bias, bool transposed) {
+  std::vector<float> b = floats_if_any(bias, rows);
+  return linear(matrix(weight, rows, cols, transposed), std::move(b));
 }
 
 std::shared_ptr<Weight> WeightLoader::table(const MatrixSource& m) {
@@ -183,7 +223,8 @@ Tensor WeightLoader::allocate(Shape shape) {
 Tensor WeightLoader::vector(const std::vector<float>& values) {
   if (error_) return {};
   Tensor t = allocate({static_cast<std::int64_t>(values.size())});
-  if (t.defined()) backend_.write(t.data, values.data(), static_cast<std::int64_t>(values.size()) * 4);
+  if (t.defined())
+    backend_.write(t.data, values.data(), static_cast<std::int64_t>(values.size()) * 4);
   return t;
 }
 
@@ -202,6 +243,18 @@ Tensor WeightLoader::activations(Shape shape) {
   if (error_) return {};
   totals_.activation_bytes += shape.elements() * 4;
   return allocate(shape);
+}
+
+void WeightLoader::refuse_unbound() {
+  if (error_) return;
+  std::set<std::string_view> layers;
+  for (std::string_view name : bound_) layers.insert(layer_of(name));
+  layers.erase("");
+  for (const TensorInfo& t : file_.tensors())
+    if (layers.contains(layer_of(t.name)) && !bound_.contains(t.name) && !is_leftover(t.name))
+      return fail(make_error(ErrorCode::kUnsupported,
+                             "{}: tensor '{}' has no place in this architecture", file_.path(),
+                             t.name));
 }
 
 void WeightLoader::fail(Error error) {

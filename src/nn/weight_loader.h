@@ -1,5 +1,5 @@
-// Binds a ModelFile's tensors to a backend: by name, with the shape checked, undoing what the file's
-// kind did to them. After this nobody knows which kind it was.
+// Binds a ModelFile's tensors to a backend: by name, with the shape checked, undoing what the
+// file's kind did to them. After this nobody knows which kind it was.
 //
 // Errors stick, as in ConfigReader: ask status() once at the end.
 #pragma once
@@ -7,7 +7,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/model_file.h"
@@ -16,10 +18,15 @@
 
 namespace vitrine {
 
-// One tensor's name in each spelling. "{}" stands for the layer. An empty name: not in such files.
+// One tensor's name in each spelling. An empty name: not in such files.
 struct Name {
   std::string gguf, hf;
 };
+
+// Also finds HF's variants of a name: a text model inside a multimodal one ("language_model." put
+// before, or put in after "model."), and a bare model saved without its first part ("h.0." for
+// "transformer.h.0.").
+const TensorInfo* find_tensor(const ModelFile& file, const Name& name);
 
 class WeightLoader {
  public:
@@ -28,7 +35,7 @@ class WeightLoader {
 
   bool gguf() const { return file_.kind() == FileKind::kGguf; }
   Backend& backend() { return backend_; }
-  bool has(const Name& name) const { return find(name) != nullptr; }
+  bool has(const Name& name) const { return find_tensor(file_, name) != nullptr; }
 
   // The rows of a matrix, (rows, cols). `transposed`: the file holds (cols, rows).
   MatrixSource matrix(const Name& name, std::int64_t rows, std::int64_t cols,
@@ -40,20 +47,33 @@ class WeightLoader {
   static MatrixSource unpermute_rotary(const MatrixSource& m, int heads, int head_dim);
   static void unpermute_rotary(std::vector<float>& v, int heads, int head_dim);
 
+  // Rows of `cols` values that are computed, not read.
+  static MatrixSource computed(std::string name, std::vector<float> values, std::int64_t cols);
+
   // A vector as host floats; exactly n of them.
   std::vector<float> floats(const Name& name, std::int64_t n);
+  std::vector<float> floats_if_any(const Name& name, std::int64_t n) {
+    return has(name) ? floats(name, n) : std::vector<float>{};
+  }
 
   // Onto the backend.
   Linear linear(const MatrixSource& m, std::vector<float> bias = {});
-  Linear linear(const Name& weight, std::int64_t rows, std::int64_t cols, const Name& bias = {});
+  Linear linear(const Name& weight, std::int64_t rows, std::int64_t cols, const Name& bias = {},
+                bool transposed = false);
   // The output matrix: its cost is counted apart, because few rows pass it.
   Linear head(const MatrixSource& m, std::vector<float> bias = {});
+  // `embedding` where the file has no such tensor and its configuration does not deny that they are
+  // one.
+  Linear head(const Name& weight, const MatrixSource& embedding);
   std::shared_ptr<Weight> table(const MatrixSource& m);
   Tensor vector(const std::vector<float>& values);
   Norm norm(const Name& weight, std::int64_t n, float eps, const Name& bias = {}, float offset = 0);
   // An f32 buffer of the model's own (activations).
   Tensor activations(Shape shape);
 
+  // Refuses a file with tensors that nothing asked for in a layer of which others were bound: the
+  // model is not the one that was computed.
+  void refuse_unbound();
   void fail(Error error);
   Status status() const;
 
@@ -68,7 +88,6 @@ class WeightLoader {
   std::vector<Buffer> take_buffers() { return std::move(buffers_); }
 
  private:
-  const TensorInfo* find(const Name& name) const;
   // The tensor with exactly this shape and a known format, or null with the error kept.
   const TensorInfo* get(const Name& name, Shape shape);
   Tensor allocate(Shape shape);
@@ -78,6 +97,7 @@ class WeightLoader {
   Backend& backend_;
   std::function<void(std::int64_t)> progress_;
   std::optional<Error> error_;
+  std::set<std::string_view> bound_;
   Totals totals_;
   std::vector<Buffer> buffers_;
 };

@@ -9,8 +9,8 @@ namespace {
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 constexpr float kMost = std::numeric_limits<float>::max();
 
-// Buckets of distances in nats, for the histogram: 32 to the nat, the last one for all from 32 nats on
-// (which have no weight).
+// Buckets of distances in nats, for the histogram: 32 to the nat, the last one for all from 32 nats
+// on (which have no weight).
 constexpr double kBucketsPerNat = 32;
 constexpr std::size_t kBuckets = 32 * 32 + 1;
 
@@ -28,8 +28,8 @@ std::uint64_t sum_weights(std::span<const Candidate> items) {
   return sum;
 }
 
-// The length of the shortest prefix of the order `less` whose weights reach `target`; that prefix is
-// moved to the front, its last element last. Quickselect by weight: linear on average.
+// The length of the shortest prefix of the order `less` whose weights reach `target`; that prefix
+// is moved to the front, its last element last. Quickselect by weight: linear on average.
 template <typename Less>
 std::size_t select_prefix(std::span<Candidate> items, std::uint64_t target, Less less) {
   constexpr std::size_t kSortAtOnce = 32;
@@ -52,8 +52,8 @@ std::size_t select_prefix(std::span<Candidate> items, std::uint64_t target, Less
   return low;
 }
 
-// Lists the dense candidates i that `keep`. Branch-free, because a mispredicted branch costs more than
-// a store. `out` has room for one more than are kept.
+// Lists the dense candidates i that `keep`. Branch-free, because a mispredicted branch costs more
+// than a store. `out` has room for one more than are kept.
 template <typename Keep>
 std::size_t gather(std::span<const float> logits, const std::uint64_t* weights, Candidate* out,
                    Keep keep) {
@@ -186,8 +186,8 @@ void Candidates::keep_first(std::size_t k) {
 }
 
 std::span<const Candidate> Candidates::sorted_first(std::size_t k) {
-  keep_within(std::numeric_limits<double>::max());
   keep_first(k);
+  keep_within(std::numeric_limits<double>::max());  // drops what is masked
   std::sort(items().begin(), items().end(), before);
   return items();
 }
@@ -261,7 +261,8 @@ std::size_t Candidates::list_buckets(std::size_t crossing, double centre, bool p
     };
     auto at = items().begin();
     if (prefix)
-      at = std::partition(at, items().end(), [&](const Candidate& c) { return bucket(c) < wanted; });
+      at =
+          std::partition(at, items().end(), [&](const Candidate& c) { return bucket(c) < wanted; });
     near = static_cast<std::size_t>(at - items().begin());
     at = std::partition(at, items().end(), [&](const Candidate& c) { return bucket(c) == wanted; });
     count_ = static_cast<std::size_t>(at - items().begin());
@@ -272,8 +273,8 @@ std::size_t Candidates::list_buckets(std::size_t crossing, double centre, bool p
   Candidate* const out = scratch_.items.data();
   if (prefix)
     near = gather(dense_, weights, out, [&](std::size_t i) { return buckets[i] < wanted; });
-  count_ = near + gather(dense_, weights, out + near,
-                         [&](std::size_t i) { return buckets[i] == wanted; });
+  count_ = near +
+           gather(dense_, weights, out + near, [&](std::size_t i) { return buckets[i] == wanted; });
   listed_ = true;
   return near;
 }

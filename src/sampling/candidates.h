@@ -1,10 +1,12 @@
-// The tokens that may still be drawn, with their logits: what the transforms of a chain edit and cut.
+// The tokens that may still be drawn, with their logits: what the transforms of a chain edit and
+// cut.
 //
-// The order of candidates, wherever one is needed (cuts, ties, drawing), is fixed: descending logit,
-// then ascending id. Nothing here sorts more than it must: a set starts as a view of the model's
-// logits (dense), becomes a list at the first cut, and is only ever partitioned around the place in
-// the order that a cut or a draw asks for: a histogram finds the neighbourhood, a quickselect the
-// place in it. Weights are integers (weight.h), so the outcome is the same as that of a full sort.
+// The order of candidates, wherever one is needed (cuts, ties, drawing), is fixed: descending
+// logit, then ascending id. Nothing here sorts more than it must: a set starts as a view of the
+// model's logits (dense), becomes a list at the first cut, and is only ever partitioned around the
+// place in the order that a cut or a draw asks for: a histogram finds the neighbourhood, a
+// quickselect the place in it. Weights are integers (weight.h), so the outcome is the same as that
+// of a full sort.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +41,8 @@ struct Scratch {
 
 class Candidates {
  public:
-  // `logits` without NaN, the greatest of them `max` > -inf. Logits of +inf count as FLT_MAX; those of
-  // -inf are masked: no edit revives them and they have no weight. The view must outlive this.
+  // `logits` without NaN, the greatest of them `max` > -inf. Logits of +inf count as FLT_MAX; those
+  // of -inf are masked: no edit revives them and they have no weight. The view must outlive this.
   Candidates(std::span<const float> logits, float max, Scratch& scratch);
 
   std::size_t size() const { return count_; }
@@ -58,8 +60,9 @@ class Candidates {
   // Each keeps at least one candidate.
   void keep_first(std::size_t k);  // the first k of the order, k > 0
   void keep_within(double nats);   // those at most `nats` below the best
-  // The fewest whose probabilities sum to at least `mass`, taken by ascending distance from `centre`
-  // in nats below the best, then in the fixed order. At centre 0 that is the fixed order itself.
+  // The fewest whose probabilities sum to at least `mass`, taken by ascending distance from
+  // `centre` in nats below the best, then in the fixed order. At centre 0 that is the fixed order
+  // itself.
   void keep_mass(double mass, double centre = 0);
   // The expectation of "nats below the best": the entropy less the surprise of the best.
   double mean_nats();

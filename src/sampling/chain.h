@@ -1,7 +1,7 @@
 // From a row of logits to a token: the transforms of one request, in their order, then a draw.
 //
-// The token is a pure function of (logits, params, history, seed, choice index, position). It does not
-// depend on the batch, the thread or the scratch.
+// The token is a pure function of (logits, params, history, seed, choice index, position). It does
+// not depend on the batch, the thread or the scratch.
 #pragma once
 
 #include <array>

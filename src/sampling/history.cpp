@@ -47,7 +47,8 @@ const SamplerState::Entry* SamplerState::find(std::int32_t id) const {
 
 std::size_t SamplerState::slot_of(std::int32_t id) const {
   const std::size_t mask = slots_.size() - 1;
-  std::size_t slot = (static_cast<std::uint32_t>(id) * std::uint64_t{0x9E3779B97F4A7C15} >> 32) & mask;
+  std::size_t slot =
+      (static_cast<std::uint32_t>(id) * std::uint64_t{0x9E3779B97F4A7C15} >> 32) & mask;
   while (slots_[slot] != kEmpty && entries_[slots_[slot]].id != id) slot = (slot + 1) & mask;
   return slot;
 }

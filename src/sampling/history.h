@@ -1,5 +1,5 @@
-// The tokens a sequence has seen, as far as sampling cares: which occur in its prompt or output, and
-// how often in the output. Size is proportional to the distinct tokens; nothing allocates after
+// The tokens a sequence has seen, as far as sampling cares: which occur in its prompt or output,
+// and how often in the output. Size is proportional to the distinct tokens; nothing allocates after
 // construction. Owned by one sequence, used by the engine's thread only.
 #pragma once
 

@@ -15,9 +15,12 @@ constexpr float kMost = std::numeric_limits<float>::max();
 
 const char* logits_status_text(LogitsStatus status) {
   switch (status) {
-    case LogitsStatus::kOk: return "ok";
-    case LogitsStatus::kNan: return "the model produced NaN logits";
-    case LogitsStatus::kMasked: return "every token is masked";
+    case LogitsStatus::kOk:
+      return "ok";
+    case LogitsStatus::kNan:
+      return "the model produced NaN logits";
+    case LogitsStatus::kMasked:
+      return "every token is masked";
   }
   return "unknown";
 }

@@ -9,7 +9,8 @@
 
 namespace vitrine {
 
-// What can be wrong with a row of logits. Such a row is an error of its own sequence, not of the batch.
+// What can be wrong with a row of logits. Such a row is an error of its own sequence, not of the
+// batch.
 enum class LogitsStatus {
   kOk,
   kNan,     // at least one NaN: broken weights, or an overflow inside the model
@@ -41,8 +42,8 @@ struct TokenLogprob {
   float logprob;
 };
 
-// Fills `out` with the best tokens, descending logit then ascending id. Returns how many: fewer than
-// asked for when fewer are unmasked, none when the logits are not kOk.
+// Fills `out` with the best tokens, descending logit then ascending id. Returns how many: fewer
+// than asked for when fewer are unmasked, none when the logits are not kOk.
 std::size_t top_logprobs(std::span<const float> logits, std::span<TokenLogprob> out,
                          Scratch& scratch);
 

@@ -27,8 +27,8 @@ std::string allowed(const Param& p) {
 }
 
 Status check_value(const Param& p, double value) {
-  const bool inside = std::isfinite(value) && value <= p.max &&
-                      (p.min_excluded ? value > p.min : value >= p.min);
+  const bool inside =
+      std::isfinite(value) && value <= p.max && (p.min_excluded ? value > p.min : value >= p.min);
   if (!inside || (p.integer && value != std::floor(value)))
     return make_error(ErrorCode::kInvalid, "{}: found {}, allowed {}", p.name, value, allowed(p));
   return Ok{};
@@ -79,7 +79,8 @@ Result<BiasTable> BiasTable::make(std::vector<LogitBias> entries) {
     if (e.id < 0)
       return make_error(ErrorCode::kInvalid, "logit_bias: found token {}, allowed 0 and up", e.id);
     if (i > 0 && entries[i - 1].id == e.id)
-      return make_error(ErrorCode::kInvalid, "logit_bias: found token {} twice, allowed once", e.id);
+      return make_error(ErrorCode::kInvalid, "logit_bias: found token {} twice, allowed once",
+                        e.id);
     if (!(std::fabs(e.bias) <= kMaxBias))
       return make_error(ErrorCode::kInvalid, "logit_bias: found {} for token {}, allowed {} to {}",
                         e.bias, e.id, -kMaxBias, kMaxBias);

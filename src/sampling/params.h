@@ -75,8 +75,8 @@ class SamplingParams {
   std::optional<std::uint64_t> seed_;
 };
 
-// Layers from the strongest to the weakest: resolve({&request, &flags, &generation_config}). A value
-// that no layer sets keeps its built-in default.
+// Layers from the strongest to the weakest: resolve({&request, &flags, &generation_config}). A
+// value that no layer sets keeps its built-in default.
 SamplingParams resolve(std::initializer_list<const SamplingParams*> layers);
 
 // Every parameter of every transform, in default order.

@@ -19,11 +19,9 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 std::vector<std::string> names(const std::vector<const SamplerDef*>& defs) {
-  return {[&] {
-    std::vector<std::string> out;
-    for (const auto* def : defs) out.push_back(def->name);
-    return out;
-  }()};
+  std::vector<std::string> out;
+  for (const auto* def : defs) out.push_back(def->name);
+  return out;
 }
 
 TEST(SamplerTable, DefaultOrderIsTheDocumentedOne) {
@@ -97,10 +95,16 @@ TEST(SamplingParams, RefusalTable) {
 
 TEST(SamplingParams, AcceptsTheEdges) {
   SamplingParams params;
-  for (const auto& [name, value] :
-       {std::pair{"temperature", 0.0}, {"temperature", 2.0}, {"temperature", 5e-324},
-        {"top_k", -1.0}, {"top_k", 0.0}, {"top_p", 1e-300}, {"min_p", 0.0}, {"min_p", 1.0},
-        {"repetition_penalty", 5e-324}, {"frequency_penalty", -2.0}}) {
+  for (const auto& [name, value] : {std::pair{"temperature", 0.0},
+                                    {"temperature", 2.0},
+                                    {"temperature", 5e-324},
+                                    {"top_k", -1.0},
+                                    {"top_k", 0.0},
+                                    {"top_p", 1e-300},
+                                    {"min_p", 0.0},
+                                    {"min_p", 1.0},
+                                    {"repetition_penalty", 5e-324},
+                                    {"frequency_penalty", -2.0}}) {
     EXPECT_TRUE(params.set(name, value).ok()) << name << " " << value;
     EXPECT_EQ(params.get(name), value);
   }

@@ -13,9 +13,12 @@ constexpr PresetValue kChat[] = {
 // min_p keeps high temperatures sane: what it drops depends on how sure the model is.
 constexpr PresetValue kCreative[] = {
     {"temperature", 1.0}, {"top_k", 0}, {"top_p", 1}, {"min_p", 0.05}, {"presence_penalty", 0.2}};
-constexpr PresetValue kBrainstorm[] = {{"temperature", 1.3},       {"top_k", 0},
-                                       {"top_p", 1},               {"min_p", 0.05},
-                                       {"presence_penalty", 0.6}, {"frequency_penalty", 0.2}};
+constexpr PresetValue kBrainstorm[] = {{"temperature", 1.3},
+                                       {"top_k", 0},
+                                       {"top_p", 1},
+                                       {"min_p", 0.05},
+                                       {"presence_penalty", 0.6},
+                                       {"frequency_penalty", 0.2}};
 
 constexpr Preset kPresets[] = {
     {"code", "programs and structured output: the likely token, few surprises", kCode},

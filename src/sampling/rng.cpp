@@ -25,11 +25,10 @@ PhiloxCounter philox4x32_10(PhiloxCounter c, PhiloxKey key) {
 }
 
 std::uint64_t random_bits(std::uint64_t seed, std::uint32_t choice_index, std::uint64_t position) {
-  const PhiloxCounter out = philox4x32_10({static_cast<std::uint32_t>(position),
-                                           static_cast<std::uint32_t>(position >> 32),
-                                           choice_index, 0},
-                                          {static_cast<std::uint32_t>(seed),
-                                           static_cast<std::uint32_t>(seed >> 32)});
+  const PhiloxCounter out =
+      philox4x32_10({static_cast<std::uint32_t>(position),
+                     static_cast<std::uint32_t>(position >> 32), choice_index, 0},
+                    {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
   return std::uint64_t{out[1]} << 32 | out[0];
 }
 

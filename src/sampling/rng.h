@@ -1,6 +1,7 @@
-// Random numbers without state: Philox4x32-10, a keyed bijection of a 128-bit counter (Salmon, Moraes,
-// Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011). The number for a token is a
-// function of where the token is, so it does not depend on the batch, on preemption or on retries.
+// Random numbers without state: Philox4x32-10, a keyed bijection of a 128-bit counter (Salmon,
+// Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011). The number for a
+// token is a function of where the token is, so it does not depend on the batch, on preemption or
+// on retries.
 #pragma once
 
 #include <array>

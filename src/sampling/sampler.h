@@ -1,6 +1,6 @@
-// The sampler seam: one file in transforms/ is one transform of the next-token distribution, with its
-// parameters. Flags, request validation, presets and docs enumerate all_samplers(); nothing outside
-// this folder knows a transform by name.
+// The sampler seam: one file in transforms/ is one transform of the next-token distribution, with
+// its parameters. Flags, request validation, presets and docs enumerate all_samplers(); nothing
+// outside this folder knows a transform by name.
 //
 // The default order, by SamplerDef::order:
 //
@@ -13,8 +13,8 @@
 //   70 min_p                keep those with at least this share of the best one's probability
 //   80 typical              typical_p, keep the mass nearest to the expected surprise
 //
-// A request may name another order ("samplers": ["top_k", "temperature"]). A transform that the list
-// leaves out is not applied, whatever its parameters say, with one exception: logit_bias is a
+// A request may name another order ("samplers": ["top_k", "temperature"]). A transform that the
+// list leaves out is not applied, whatever its parameters say, with one exception: logit_bias is a
 // constraint rather than a taste, and runs first when it is not listed.
 #pragma once
 

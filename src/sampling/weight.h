@@ -1,7 +1,7 @@
 // A candidate's share of the probability as a fixed-point integer: round(2^43 * exp(-nats)), where
-// `nats` is how far its logit lies below the best one. Integer sums do not depend on their order, so
-// the cut of top-p and the token drawn are exact functions of the logits: a partial selection, a full
-// sort and a vectorised loop all give the same token.
+// `nats` is how far its logit lies below the best one. Integer sums do not depend on their order,
+// so the cut of top-p and the token drawn are exact functions of the logits: a partial selection, a
+// full sort and a vectorised loop all give the same token.
 //
 // What is lost: shares under 2^-44 of the best count as nothing. Over 2^20 tokens that is at most
 // 2^-24 of the mass.
@@ -19,15 +19,17 @@ inline constexpr std::uint64_t kWeightOne = std::uint64_t{1} << kWeightBits;
 // kMaxVocab weights of at most kWeightOne each sum below 2^64.
 inline constexpr std::size_t kMaxVocab = std::size_t{1} << 20;
 
-// min(x, cap) for x, cap >= 0. Compared as integers, which order such doubles alike: a comparison of
-// doubles may trap on NaN, so the compiler keeps it as a branch and the loop around it stays scalar.
+// min(x, cap) for x, cap >= 0. Compared as integers, which order such doubles alike: a comparison
+// of doubles may trap on NaN, so the compiler keeps it as a branch and the loop around it stays
+// scalar.
 inline double capped(double x, double cap) {
   return std::bit_cast<double>(
       std::min(std::bit_cast<std::int64_t>(x), std::bit_cast<std::int64_t>(cap)));
 }
 
-// nats >= 0, infinity allowed, never NaN. Branch-free so that loops over it vectorise; each operation
-// is IEEE, so vector and scalar code give the same bits. Relative error of the exponential: 1e-11.
+// nats >= 0, infinity allowed, never NaN. Branch-free so that loops over it vectorise; each
+// operation is IEEE, so vector and scalar code give the same bits. Relative error of the
+// exponential: 1e-11.
 inline std::uint64_t weight(double nats) {
   constexpr double kRound = 0x1.8p52;  // adding it leaves the nearest integer in the low bits
   constexpr double kLog2E = 0x1.71547652b82fep0, kLn2 = 0x1.62e42fefa39efp-1;

@@ -25,42 +25,121 @@ void link(std::vector<Symbol>& symbols) {
   }
 }
 
-// Merges neighbours until none can: lowest rank first, then leftmost. `pair(left, right)` fills
-// left.rank and left.merged. O(n log n): the heap holds (rank, position) keys; a key whose rank is no
-// longer the symbol's is stale and skipped.
-template <typename Pair>
-void merge_all(std::vector<Symbol>& symbols, std::vector<std::uint64_t>& heap, Pair&& pair) {
+// Which neighbours to merge next: lowest rank first, then leftmost.
+class HeapQueue {
+ public:
+  explicit HeapQueue(std::vector<std::uint64_t>& storage) : heap_(storage) { heap_.clear(); }
+  void push(std::uint32_t rank, std::uint32_t at) {
+    heap_.push_back(static_cast<std::uint64_t>(rank) << 32 | at);
+    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+  }
+  bool pop(std::uint32_t& rank, std::uint32_t& at) {
+    if (heap_.empty()) return false;
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    rank = static_cast<std::uint32_t>(heap_.back() >> 32);
+    at = static_cast<std::uint32_t>(heap_.back());
+    heap_.pop_back();
+    return true;
+  }
+
+ private:
+  std::vector<std::uint64_t>& heap_;
+};
+
+// The same for long words, which repeat few ranks: a queue per rank. Places mostly come in ascending
+// order and then cost constant time; a heap takes those that do not.
+class RankQueues {
+ public:
+  void push(std::uint32_t rank, std::uint32_t at) {
+    std::uint32_t index = index_.insert(rank, static_cast<std::uint32_t>(queues_.size()));
+    if (index == queues_.size()) queues_.push_back({rank, {}, {}, 0, false});
+    Queue& queue = queues_[index];
+    if (!queue.listed) {
+      queue.listed = true;
+      ranks_.push_back(static_cast<std::uint64_t>(rank) << 32 | index);
+      std::push_heap(ranks_.begin(), ranks_.end(), std::greater<>());
+    }
+    if (queue.head == queue.ordered.size() || queue.ordered.back() <= at) {
+      queue.ordered.push_back(at);
+    } else {
+      queue.late.push_back(at);
+      std::push_heap(queue.late.begin(), queue.late.end(), std::greater<>());
+    }
+  }
+  bool pop(std::uint32_t& rank, std::uint32_t& at) {
+    while (!ranks_.empty()) {
+      Queue& queue = queues_[static_cast<std::uint32_t>(ranks_.front())];
+      rank = queue.rank;
+      bool ordered = queue.head < queue.ordered.size();
+      if (ordered && (queue.late.empty() || queue.ordered[queue.head] <= queue.late.front())) {
+        at = queue.ordered[queue.head++];
+        return true;
+      }
+      if (!queue.late.empty()) {
+        std::pop_heap(queue.late.begin(), queue.late.end(), std::greater<>());
+        at = queue.late.back();
+        queue.late.pop_back();
+        return true;
+      }
+      queue.ordered.clear();
+      queue.head = 0;
+      queue.listed = false;
+      std::pop_heap(ranks_.begin(), ranks_.end(), std::greater<>());
+      ranks_.pop_back();
+    }
+    return false;
+  }
+
+ private:
+  struct Queue {
+    std::uint32_t rank;
+    std::vector<std::uint32_t> ordered, late;
+    std::size_t head;
+    bool listed;  // in ranks_
+  };
+  FlatMap<std::uint32_t> index_;  // rank -> queue
+  std::vector<Queue> queues_;
+  std::vector<std::uint64_t> ranks_;  // heap of (rank, queue)
+};
+
+// Merges neighbours until none can. `pair(left, right)` fills left.rank and left.merged. A queue
+// entry whose rank is no longer the symbol's is stale and skipped.
+template <typename Queue, typename Pair>
+void merge_all(std::vector<Symbol>& symbols, Queue& queue, Pair&& pair) {
   auto refresh = [&](std::int32_t i) {
     Symbol& left = symbols[i];
     left.rank = kNoRank;
-    if (left.next < 0) return false;
+    if (left.next < 0) return;
     pair(left, symbols[left.next]);
-    if (left.rank == kNoRank) return false;
-    heap.push_back(static_cast<std::uint64_t>(left.rank) << 32 | static_cast<std::uint32_t>(i));
-    return true;
+    if (left.rank != kNoRank) queue.push(left.rank, static_cast<std::uint32_t>(i));
   };
-  auto update = [&](std::int32_t i) {
-    if (refresh(i)) std::push_heap(heap.begin(), heap.end(), std::greater<>());
-  };
-
-  heap.clear();
   for (std::size_t i = 0; i < symbols.size(); ++i) refresh(static_cast<std::int32_t>(i));
-  std::make_heap(heap.begin(), heap.end(), std::greater<>());
-  while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-    std::uint64_t key = heap.back();
-    heap.pop_back();
-    auto at = static_cast<std::int32_t>(key & 0xFFFFFFFFu);
+  std::uint32_t rank, at;
+  while (queue.pop(rank, at)) {
     Symbol& left = symbols[at];
-    if (left.rank != key >> 32) continue;
+    if (left.rank != rank) continue;
     Symbol& right = symbols[left.next];
     left.id = left.merged;
     left.length += right.length;
     left.next = right.next;
     right.rank = kNoRank;
-    if (left.next >= 0) symbols[left.next].prev = at;
-    update(at);
-    if (left.prev >= 0) update(left.prev);
+    if (left.next >= 0) symbols[left.next].prev = static_cast<std::int32_t>(at);
+    refresh(static_cast<std::int32_t>(at));
+    if (left.prev >= 0) refresh(left.prev);
+  }
+}
+
+constexpr std::size_t kLongWord = 512;
+
+template <typename Pair>
+void merge_all(Scratch& scratch, Pair&& pair) {
+  link(scratch.symbols);
+  if (scratch.symbols.size() < kLongWord) {
+    HeapQueue queue(scratch.heap);
+    merge_all(scratch.symbols, queue, pair);
+  } else {
+    RankQueues queue;
+    merge_all(scratch.symbols, queue, pair);
   }
 }
 
@@ -193,8 +272,7 @@ void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<std::int32
     seed_bytes(word, scratch.symbols);
   else
     seed_chars(word, scratch);
-  link(scratch.symbols);
-  merge_all(scratch.symbols, scratch.heap, [&](Symbol& left, const Symbol& right) {
+  merge_all(scratch, [&](Symbol& left, const Symbol& right) {
     if (const Merge* merge = merges_.find(pair_key(left.id, right.id))) {
       left.rank = merge->rank;
       left.merged = merge->token;
@@ -227,8 +305,7 @@ void ScoreBpe::encode(std::string_view word, Scratch& scratch,
                        vocab_.find_plain(word.substr(at, length)), -1, -1, kNoRank, kNoToken});
     at += length;
   }
-  link(symbols);
-  merge_all(symbols, scratch.heap, [&](Symbol& left, const Symbol& right) {
+  merge_all(scratch, [&](Symbol& left, const Symbol& right) {
     std::size_t length = std::size_t{left.length} + right.length;
     if (length > vocab_.longest()) return;
     std::int32_t id = vocab_.find_plain(word.substr(left.begin, length));

@@ -46,6 +46,25 @@ bool rewrite_intersection(std::string_view set, std::string& out) {
   return true;
 }
 
+// What matching needs besides the pattern, one per thread.
+struct Workspace {
+  pcre2_match_context* context = pcre2_match_context_create(nullptr);
+  pcre2_jit_stack* stack = pcre2_jit_stack_create(32 * 1024, 1024 * 1024, nullptr);
+  pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
+
+  Workspace() {
+    pcre2_set_match_limit(context, 100'000);
+    pcre2_set_depth_limit(context, 10'000);
+    pcre2_set_heap_limit(context, 16 * 1024);
+    pcre2_jit_stack_assign(context, nullptr, stack);
+  }
+  ~Workspace() {
+    pcre2_match_data_free(data);
+    pcre2_jit_stack_free(stack);
+    pcre2_match_context_free(context);
+  }
+};
+
 std::string to_pcre2(std::string_view p) {
   std::string out;
   for (std::size_t i = 0; i < p.size();) {
@@ -80,12 +99,7 @@ std::string to_pcre2(std::string_view p) {
 
 struct Regex::Code {
   pcre2_code* code = nullptr;
-  pcre2_match_context* context = nullptr;
-
-  ~Code() {
-    pcre2_match_context_free(context);
-    pcre2_code_free(code);
-  }
+  ~Code() { pcre2_code_free(code); }
 };
 
 Regex::Regex(std::unique_ptr<Code> code) : code_(std::move(code)) {}
@@ -115,27 +129,25 @@ Result<Regex> Regex::compile(std::string_view pattern) {
                       pattern.substr(0, 200), reinterpret_cast<const char*>(message), where);
   }
   pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
-  code->context = pcre2_match_context_create(nullptr);
-  pcre2_set_match_limit(code->context, 100'000);
-  pcre2_set_depth_limit(code->context, 10'000);
-  pcre2_set_heap_limit(code->context, 16 * 1024);
   return Regex(std::move(code));
 }
 
 void Regex::find_all(std::string_view text, std::vector<Match>& out) const {
   auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  pcre2_match_data* data = pcre2_match_data_create_from_pattern(code_->code, nullptr);
-  const PCRE2_SIZE* vector = pcre2_get_ovector_pointer(data);
+  thread_local const Workspace work_space;
+  const PCRE2_SIZE* vector = pcre2_get_ovector_pointer(work_space.data);
   std::uint64_t budget = kWorkPerByte * text.size() + (1u << 24);
   std::size_t at = 0, window = kFirstWindow;
   bool no_empty = false;  // an empty match was found at `at`
   while (at <= text.size()) {
     std::size_t end = std::min(text.size(), at + window);
     while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
-    bool whole = end == text.size(), largest = window >= kLargestWindow;
+    bool whole = end == text.size();
+    bool largest = window >= (budget > 0 ? kLargestWindow : kFirstWindow);
     std::uint32_t options = PCRE2_NO_UTF_CHECK | (no_empty ? PCRE2_NOTEMPTY_ATSTART : 0u) |
                             (whole || largest ? 0u : PCRE2_PARTIAL_HARD);
-    int rc = pcre2_match(code_->code, subject, end, at, options, data, code_->context);
+    int rc = pcre2_match(code_->code, subject, end, at, options, work_space.data,
+                         work_space.context);
     // What this call may have cost if every start was tried over the whole window.
     std::size_t reached = rc >= 0 || rc == PCRE2_ERROR_PARTIAL ? vector[0] : end;
     std::uint64_t work = (reached > at ? reached - at : 1) * static_cast<std::uint64_t>(end - at);
@@ -144,7 +156,7 @@ void Regex::find_all(std::string_view text, std::vector<Match>& out) const {
       // No match starts before vector[0]; one may start there and go on past the window.
       if (vector[0] > at) no_empty = false;
       at = std::max<std::size_t>(at, vector[0]);
-      window = budget > 0 ? window * 2 : kLargestWindow;
+      window *= 2;
       continue;
     }
     if (rc >= 0 && vector[1] >= vector[0] && vector[0] >= at) {
@@ -167,7 +179,21 @@ void Regex::find_all(std::string_view text, std::vector<Match>& out) const {
     }
     window = kFirstWindow;
   }
-  pcre2_match_data_free(data);
+}
+
+std::string Regex::replace_all(std::string_view text, std::string_view content) const {
+  std::vector<Match> matches;
+  find_all(text, matches);
+  std::string out;
+  std::size_t at = 0;
+  for (const Match& match : matches) {
+    if (match.gave_up) continue;
+    out += text.substr(at, match.span.begin - at);
+    out += content;
+    at = match.span.end;
+  }
+  out += text.substr(at);
+  return out;
 }
 
 }  // namespace vitrine

@@ -33,6 +33,8 @@ class Regex {
   // All matches in order, without overlap; empty matches are included. `text` is valid UTF-8 of less
   // than 2^31 bytes. Thread-safe.
   void find_all(std::string_view text, std::vector<Match>& out) const;
+  // `text` with every match replaced; stretches that were given up stay as they are.
+  std::string replace_all(std::string_view text, std::string_view content) const;
 
  private:
   struct Code;

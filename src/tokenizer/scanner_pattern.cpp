@@ -100,11 +100,9 @@ bool Reader::escape(CharSet& set, std::optional<char32_t>& single) {
 
 bool Reader::char_class(CharSet& set) {
   bool negated = take("^");
-  bool first = true;
-  while (!take("]") || first) {
+  if (peek() == ']') return false;  // engines disagree on what a leading bracket means
+  while (!take("]")) {
     if (done() || rest_.starts_with("&&") || peek() == '[') return false;
-    if (first && peek() == ']') return false;
-    first = false;
     std::optional<char32_t> low;
     if (take("\\")) {
       if (!escape(set, low)) return false;

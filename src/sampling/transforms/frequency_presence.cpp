@@ -7,17 +7,16 @@
 namespace vitrine {
 namespace {
 
-constexpr Param kParams[] = {
-    {.name = "frequency_penalty",
-     .neutral = 0,
-     .min = -2,
-     .max = 2,
-     .help = "taken from a token's logit for each time the output has it"},
-    {.name = "presence_penalty",
-     .neutral = 0,
-     .min = -2,
-     .max = 2,
-     .help = "taken from a token's logit once if the output has it"}};
+constexpr Param kParams[] = {{.name = "frequency_penalty",
+                              .neutral = 0,
+                              .min = -2,
+                              .max = 2,
+                              .help = "taken from a token's logit for each time the output has it"},
+                             {.name = "presence_penalty",
+                              .neutral = 0,
+                              .min = -2,
+                              .max = 2,
+                              .help = "taken from a token's logit once if the output has it"}};
 
 void apply(Candidates& c, const SamplerInput& in) {
   c.edit(in.history, [frequency = in.values[0], presence = in.values[1]](

@@ -1,5 +1,5 @@
-// logit' = logit + bias, for the tokens of the request's logit_bias map. OpenAI's meaning: a bias of
-// -100 bans a token in practice, one of 100 makes it certain.
+// logit' = logit + bias, for the tokens of the request's logit_bias map. OpenAI's meaning: a bias
+// of -100 bans a token in practice, one of 100 makes it certain.
 #include "sampling/candidates.h"
 #include "sampling/params.h"
 #include "sampling/sampler.h"

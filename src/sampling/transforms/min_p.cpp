@@ -1,5 +1,5 @@
-// Keep the tokens whose probability is at least min_p times that of the best one. Nguyen et al. 2024,
-// "Turning Up the Heat: Min-p Sampling".
+// Keep the tokens whose probability is at least min_p times that of the best one. Nguyen et al.
+// 2024, "Turning Up the Heat: Min-p Sampling".
 #include <cmath>
 
 #include "sampling/candidates.h"

@@ -1,4 +1,5 @@
-// Keep the k tokens with the highest logits. Fan et al. 2018, "Hierarchical Neural Story Generation".
+// Keep the k tokens with the highest logits. Fan et al. 2018, "Hierarchical Neural Story
+// Generation".
 #include "sampling/candidates.h"
 #include "sampling/sampler.h"
 

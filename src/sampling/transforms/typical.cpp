@@ -1,7 +1,7 @@
 // Keep the tokens whose surprise is nearest to the expected one (the entropy), until their
-// probabilities sum to typical_p; the one that crosses it is kept. The best token may go. Meister et
-// al. 2022, "Locally Typical Sampling". The surprise of the best token cancels from
-// |surprise - entropy|, which leaves distances from the mean in nats below the best.
+// probabilities sum to typical_p; the one that crosses it is kept. The best token may go. Meister
+// et al. 2022, "Locally Typical Sampling". The surprise of the best token cancels from |surprise -
+// entropy|, which leaves distances from the mean in nats below the best.
 #include "sampling/candidates.h"
 #include "sampling/sampler.h"
 

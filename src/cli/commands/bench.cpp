@@ -1,0 +1,144 @@
+// vitrine bench: prefill and decode speed through the engine, with the machine's own peaks measured in
+// the same run, so that a figure can be read as a share of what is possible.
+#include <algorithm>
+#include <cstring>
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/output.h"
+
+namespace vitrine {
+namespace {
+
+struct Flags {
+  ModelFlag model;
+  EngineFlags engine;
+  int prompt = 512, tokens = 64, repeat = 3;
+  bool json = false;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  std::size_t n = values.size();
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+// FNV-1a over the bits of a row of logits.
+std::uint64_t hash_logits(const std::vector<float>& row) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (float x : row) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    for (int i = 0; i < 4; ++i) hash = (hash ^ ((bits >> (8 * i)) & 255)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+struct Run {
+  double prefill_tok_s, prefill_gflop_s, decode_tok_s, decode_gb_s;
+  std::uint64_t hash;
+};
+
+// One generation; figures from the step records it left.
+Result<Run> run_once(Engine& engine, const Flags& f) {
+  Request request;
+  int vocab = engine.model().vocab;
+  for (int i = 0; i < f.prompt; ++i)
+    request.prompt.push_back(static_cast<std::int32_t>((i * 7919LL + 13) % vocab));
+  request.max_tokens = f.tokens;
+  request.ignore_eos = true;
+  request.logit_positions = {f.prompt - 1};
+  VT_RETURN_IF_ERROR(request.sampling.set("temperature", 0));
+  auto before = engine.records();
+  std::uint64_t first = before.empty() ? 0 : before.back().step + 1;
+  VT_TRY(auto stream, engine.submit(std::move(request)));
+  const Finish& finish = stream->wait();
+  if (finish.reason == FinishReason::kError) return make_error(ErrorCode::kInvalid, "{}", finish.error);
+  // The record of the last step is written just after the stream closes.
+  auto complete = [&] {
+    auto records = engine.records();
+    return !records.empty() && records.back().entries[0].first + records.back().entries[0].tokens >=
+                                   f.prompt + f.tokens - 1;
+  };
+  while (!complete()) std::this_thread::yield();
+  double prefill_ns = 0, prefill_tokens = 0, flops = 0, decode_ns = 0, decode_tokens = 0, bytes = 0;
+  for (const StepRecord& r : engine.records()) {
+    if (r.step < first) continue;
+    auto ns = static_cast<double>(r.total_ns());
+    if (r.prefill_tokens > 0) {
+      prefill_ns += ns, prefill_tokens += r.prefill_tokens, flops += r.flops;
+    } else {
+      decode_ns += ns, decode_tokens += r.decode_tokens;
+      bytes += static_cast<double>(r.weight_bytes + r.kv_read_bytes);
+    }
+  }
+  const auto& logits = stream->logits().at(f.prompt - 1);
+  return Run{1e9 * prefill_tokens / prefill_ns, flops / prefill_ns,
+             decode_ns > 0 ? 1e9 * decode_tokens / decode_ns : 0, decode_ns > 0 ? bytes / decode_ns : 0,
+             hash_logits(logits)};
+}
+
+Result<int> bench(Flags& f) {
+  VT_TRY(auto file, f.model.open());
+  int needed = f.prompt + f.tokens;
+  if (f.engine.options.context == 0) f.engine.options.context = needed;
+  VT_TRY(auto engine, f.engine.start(file));
+  std::vector<double> prefill, gflops, decode, gbs;
+  std::vector<Peak> peaks;
+  std::uint64_t hash = 0;
+  VT_TRY(Run warm, run_once(*engine, f));
+  for (int i = 0; i < f.repeat; ++i) {
+    peaks.push_back(engine->measure_peak());
+    VT_TRY(Run r, run_once(*engine, f));
+    prefill.push_back(r.prefill_tok_s), gflops.push_back(r.prefill_gflop_s);
+    decode.push_back(r.decode_tok_s), gbs.push_back(r.decode_gb_s);
+    hash = r.hash;
+  }
+  if (hash != warm.hash)
+    return make_error(ErrorCode::kInvalid, "two runs gave different logits: {:016x} and {:016x}", warm.hash, hash);
+  Peak peak;
+  for (const Peak& p : peaks) {
+    peak.read_gb_s = std::max(peak.read_gb_s, p.read_gb_s);
+    peak.gflop_s = std::max(peak.gflop_s, p.gflop_s);
+  }
+  double p_tok = median(prefill), p_flop = median(gflops), d_tok = median(decode), d_gb = median(gbs);
+  if (f.json) {
+    print_json(json::object{
+        {"backend", engine->backend().description()},
+        {"prefill", json::object{{"tokens", f.prompt}, {"tok_s", p_tok}, {"gflop_s", p_flop}, {"share_of_peak", p_flop / peak.gflop_s}}},
+        {"decode", json::object{{"tokens", f.tokens}, {"tok_s", d_tok}, {"gb_s", d_gb}, {"share_of_peak", d_gb / peak.read_gb_s}}},
+        {"peak", json::object{{"read_gb_s", peak.read_gb_s}, {"gflop_s", peak.gflop_s}}},
+        {"repeat", f.repeat},
+        {"logits_hash", fmt::format("{:016x}", hash)}});
+    return 0;
+  }
+  fmt::print("{}\nmedians of {} runs; peaks measured between them\n\n", engine->backend().description(), f.repeat);
+  fmt::print("            tokens        tok/s                  of the peak\n");
+  fmt::print("prefill   {:>8} {:>12.1f}  {:>8.1f} GFLOP/s  {:>8.1f} %  of {:.1f}\n", f.prompt, p_tok, p_flop,
+             100 * p_flop / peak.gflop_s, peak.gflop_s);
+  fmt::print("decode    {:>8} {:>12.1f}  {:>8.2f} GB/s     {:>8.1f} %  of {:.1f}\n", f.tokens, d_tok, d_gb,
+             100 * d_gb / peak.read_gb_s, peak.read_gb_s);
+  fmt::print("\nlogits {:016x}\n", hash);
+  return 0;
+}
+
+std::function<int()> add(CLI::App& app) {
+  auto f = std::make_shared<Flags>();
+  f->model.add(app);
+  app.add_option("-p,--prompt-tokens", f->prompt, "tokens to prefill")->capture_default_str()->check(CLI::Range(1, 1 << 20));
+  app.add_option("-n,--max-tokens", f->tokens, "tokens to decode")->capture_default_str()->check(CLI::Range(1, 1000));
+  app.add_option("-r,--repeat", f->repeat, "runs; the median is reported")->capture_default_str()->check(CLI::Range(1, 100));
+  app.add_flag("--json", f->json, "print one JSON document");
+  f->engine.add(app);
+  return [f] {
+    auto code = bench(*f);
+    return code.ok() ? *code : fail(code.error());
+  };
+}
+
+}  // namespace
+
+extern const Command kCommand_bench;
+const Command kCommand_bench{"bench", 60, "speed, and its share of what the machine can do", add};
+
+}  // namespace vitrine

@@ -1,0 +1,171 @@
+// vitrine inspect: what is in a model file, and the memory it would take. Works on files of unknown
+// architectures and on folders without weights, as far as they tell.
+#include <map>
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/output.h"
+#include "formats/storage.h"
+
+namespace vitrine {
+namespace {
+
+struct Flags {
+  ModelFlag model;
+  EngineFlags engine;
+  bool tensors = false, json = false;
+};
+
+struct TypeTotal {
+  int count = 0;
+  std::int64_t weights = 0, bytes = 0;
+};
+
+json::object plan_json(const MemoryPlan& p) {
+  json::array groups;
+  for (const CacheGroup& g : p.groups)
+    groups.push_back(json::object{{"layers", g.layers.size()},
+                                  {"kv_heads", g.spec.kv_heads},
+                                  {"head_dim", g.spec.head_dim},
+                                  {"window", g.spec.window},
+                                  {"pages", g.pages},
+                                  {"page_bytes", g.page_bytes}});
+  return {{"context", p.context},
+          {"sequences", p.sequences},
+          {"page_size", p.page_size},
+          {"kv_type", dtype_name(p.kv_dtype)},
+          {"kv_bytes_per_token", p.kv_bytes_per_token},
+          {"kv_bytes", p.kv_bytes},
+          {"packed_weight_bytes", p.packed_bytes},
+          {"activation_bytes", p.activation_bytes},
+          {"mapped_file_bytes", p.file_bytes},
+          {"total_bytes", p.total()},
+          {"cache_groups", std::move(groups)}};
+}
+
+json::object describe(const ModelFile& file, const Flags& f, const EngineOptions& options) {
+  json::object out{{"path", file.path()},
+                   {"kind", file.kind() == FileKind::kGguf ? "gguf" : "hugging-face"},
+                   {"architecture", file.architecture()}};
+  std::map<std::string, TypeTotal> types;
+  std::int64_t weights = 0;
+  for (const TensorInfo& t : file.tensors()) {
+    TypeTotal& total = types[dtype_name(t.dtype)];
+    ++total.count;
+    total.weights += t.shape.elements();
+    total.bytes += static_cast<std::int64_t>(t.data.size());
+    weights += t.shape.elements();
+  }
+  json::array by_type;
+  for (const auto& [name, t] : types)
+    by_type.push_back(json::object{{"type", name}, {"tensors", t.count}, {"weights", t.weights}, {"bytes", t.bytes}});
+  out["weights"] = weights;
+  out["tensor_types"] = std::move(by_type);
+  ModelInfo info;
+  auto plan = plan_memory(file, options, &info);
+  if (plan.ok()) {
+    out["model"] = json::object{{"arch", info.arch},   {"layers", info.layers}, {"dim", info.dim},
+                                {"heads", info.heads}, {"vocab", info.vocab},   {"context", info.context}};
+    out["memory"] = plan_json(*plan);
+  } else {
+    out["model"] = nullptr;
+    out["memory"] = nullptr;
+    out["not_runnable"] = plan.error().message;
+  }
+  auto tokenizer = Tokenizer::load(file);
+  if (tokenizer.ok()) {
+    auto id = [](std::optional<std::int32_t> x) { return x ? json::value(*x) : json::value(nullptr); };
+    out["tokenizer"] = json::object{{"kind", (*tokenizer)->kind()},
+                                    {"vocab", (*tokenizer)->vocab_size()},
+                                    {"bos", id((*tokenizer)->bos())},
+                                    {"eos", id((*tokenizer)->eos())}};
+  } else {
+    out["tokenizer"] = nullptr;
+    if (tokenizer.error().code != ErrorCode::kNotFound)
+      out["tokenizer_error"] = tokenizer.error().message;
+  }
+  const auto& eos = file.generation().eos_ids;
+  out["eos_ids"] = json::array(eos.begin(), eos.end());
+  if (f.tensors) {
+    json::array list;
+    for (const TensorInfo& t : file.tensors()) {
+      json::array shape;
+      for (int i = 0; i < t.shape.rank(); ++i) shape.push_back(t.shape[i]);
+      list.push_back(json::object{
+          {"name", t.name}, {"type", dtype_name(t.dtype)}, {"shape", std::move(shape)}, {"bytes", t.data.size()}});
+    }
+    out["tensors"] = std::move(list);
+  }
+  return out;
+}
+
+void print_table(const json::object& o) {
+  auto text = [](const json::value& v) {
+    return v.is_string() ? std::string(std::string_view(v.as_string())) : to_json(v);
+  };
+  fmt::print("{}\n  kind          {}\n  architecture  {}\n", text(o.at("path")), text(o.at("kind")),
+             text(o.at("architecture")));
+  if (o.at("model").is_object()) {
+    const json::object& m = o.at("model").as_object();
+    fmt::print("  model         {}: {} layers, width {}, {} heads, vocabulary {}, context {}\n", text(m.at("arch")),
+               text(m.at("layers")), text(m.at("dim")), text(m.at("heads")), text(m.at("vocab")),
+               text(m.at("context")));
+  } else {
+    fmt::print("  not runnable  {}\n", text(o.at("not_runnable")));
+  }
+  if (o.at("tokenizer").is_object()) {
+    const json::object& t = o.at("tokenizer").as_object();
+    fmt::print("  tokenizer     {}, {} tokens, bos {}, eos {}\n", text(t.at("kind")), text(t.at("vocab")),
+               text(t.at("bos")), text(t.at("eos")));
+  } else {
+    fmt::print("  tokenizer     {}\n", o.contains("tokenizer_error") ? text(o.at("tokenizer_error")) : "none");
+  }
+  fmt::print("  weights       {}\n", with_commas(o.at("weights").to_number<std::int64_t>()));
+  for (const json::value& v : o.at("tensor_types").as_array())
+    fmt::print("    {:<10}  {:>5} tensors {:>16} weights {:>12}\n", text(v.at("type")), text(v.at("tensors")),
+               with_commas(v.at("weights").to_number<std::int64_t>()),
+               human_bytes(v.at("bytes").to_number<std::int64_t>()));
+  if (o.contains("tensors"))
+    for (const json::value& v : o.at("tensors").as_array())
+      fmt::print("    {:<48} {:<6} {}\n", text(v.at("name")), text(v.at("type")), text(v.at("shape")));
+  if (!o.at("memory").is_object()) return;
+  const json::object& p = o.at("memory").as_object();
+  auto bytes = [&](const char* key) { return human_bytes(p.at(key).to_number<std::int64_t>()); };
+  fmt::print("  memory plan for {} sequence(s) of {} tokens, KV in {}\n", text(p.at("sequences")),
+             text(p.at("context")), text(p.at("kv_type")));
+  fmt::print("    packed weights  {:>12}   (and {} mapped from the file)\n", bytes("packed_weight_bytes"),
+             bytes("mapped_file_bytes"));
+  fmt::print("    KV pages        {:>12}   ({} a token)\n", bytes("kv_bytes"), bytes("kv_bytes_per_token"));
+  fmt::print("    activations     {:>12}\n    total           {:>12}\n", bytes("activation_bytes"),
+             bytes("total_bytes"));
+}
+
+Result<int> inspect(const Flags& f) {
+  VT_TRY(auto file, f.model.open());
+  VT_TRY(EngineOptions options, f.engine.resolve());
+  json::object out = describe(*file, f, options);
+  if (f.json)
+    print_json(out);
+  else
+    print_table(out);
+  return 0;
+}
+
+std::function<int()> add(CLI::App& app) {
+  auto f = std::make_shared<Flags>();
+  f->model.add(app);
+  app.add_flag("--tensors", f->tensors, "list every tensor");
+  app.add_flag("--json", f->json, "print one JSON document");
+  f->engine.add(app);
+  return [f] {
+    auto code = inspect(*f);
+    return code.ok() ? *code : fail(code.error());
+  };
+}
+
+}  // namespace
+
+extern const Command kCommand_inspect;
+const Command kCommand_inspect{"inspect", 50, "what is in a model file, and its memory plan", add};
+
+}  // namespace vitrine

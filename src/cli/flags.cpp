@@ -1,0 +1,152 @@
+#include "cli/flags.h"
+
+#include <unistd.h>
+
+#include <charconv>
+
+#include "cli/output.h"
+#include "engine/generation.h"
+#include "sampling/presets.h"
+
+namespace vitrine {
+namespace {
+
+// A percentage that replaces itself, on a terminal only.
+class LoadProgress {
+ public:
+  explicit LoadProgress(const ModelFile& file) : show_(isatty(STDERR_FILENO) != 0) {
+    for (const TensorInfo& t : file.tensors()) total_ += static_cast<std::int64_t>(t.data.size());
+  }
+  void operator()(std::int64_t bytes) {
+    done_ += bytes;
+    int percent = static_cast<int>(std::min<std::int64_t>(100, total_ > 0 ? 100 * done_ / total_ : 100));
+    if (!show_ || percent == shown_) return;
+    fmt::print(stderr, "\rloading {:3}% of {}", shown_ = percent, human_bytes(total_));
+    std::fflush(stderr);
+  }
+  void end() const {
+    if (show_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  bool show_;
+  std::int64_t total_ = 0, done_ = 0;
+  int shown_ = -1;
+};
+
+template <typename T>
+bool parse_number(std::string_view text, T& value) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+void ModelFlag::add(CLI::App& app) {
+  app.add_option("model", path, "a GGUF file or a Hugging Face folder")->required();
+}
+
+Result<std::shared_ptr<const ModelFile>> ModelFlag::open() const {
+  VT_TRY(auto file, ModelFile::open(path));
+  return std::shared_ptr<const ModelFile>(std::move(file));
+}
+
+void EngineFlags::add(CLI::App& app) {
+  std::string backends = "auto";
+  for (const BackendDef* b : all_backends()) backends += fmt::format(", {}", b->name);
+  app.add_option("--backend", options.backend, backends)->capture_default_str();
+  app.add_option("--threads", options.threads, "compute threads; 0: as many as there are CPUs");
+  app.add_option("--isa", options.isa, "cpu backend: avx2, avx512 or amx; default: the best there is");
+  app.add_option("--ctx", options.context,
+                 fmt::format("context in tokens; default: the model's, at most {}", kDefaultContext));
+  app.add_option("--sequences", options.sequences, "sequences that run at once")->capture_default_str();
+  app.add_option("--step-tokens", options.step_tokens, "tokens of the largest step")->capture_default_str();
+  app.add_option("--page-size", options.page_size, "positions of a KV page")->capture_default_str();
+  app.add_option("--kv-type", kv_type, "type of the KV cache: f32, f16 or bf16")->capture_default_str();
+}
+
+Result<EngineOptions> EngineFlags::resolve() const {
+  EngineOptions out = options;
+  if (kv_type == "f32")
+    out.kv_dtype = DType::kF32;
+  else if (kv_type == "f16")
+    out.kv_dtype = DType::kF16;
+  else if (kv_type == "bf16")
+    out.kv_dtype = DType::kBF16;
+  else
+    return make_error(ErrorCode::kInvalid, "--kv-type: found '{}', allowed f32, f16, bf16", kv_type);
+  return out;
+}
+
+Result<std::unique_ptr<Engine>> EngineFlags::start(std::shared_ptr<const ModelFile> file) const {
+  VT_TRY(EngineOptions options, resolve());
+  LoadProgress progress(*file);
+  options.progress = [&](std::int64_t bytes) { progress(bytes); };
+  auto engine = Engine::create(std::move(file), options);
+  progress.end();
+  if (engine.ok()) (*engine)->start();
+  return engine;
+}
+
+void SamplingFlags::add(CLI::App& app) {
+  for (const Param* p : all_params()) {
+    std::string flag = "--" + std::string(p->name);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    auto value = std::make_unique<std::optional<double>>();
+    app.add_option(flag, *value, p->help);
+    values.emplace_back(p, std::move(value));
+  }
+  app.add_option("--seed", seed, "seed of the random numbers; without one, it is drawn and reported");
+  app.add_option("--samplers", order, "order of the transforms, by name")->delimiter(',');
+  app.add_option("--logit-bias", bias, "ID:BIAS, added to that token's logit")->delimiter(',');
+  std::string presets;
+  for (const Preset& p : all_presets()) presets += fmt::format("{}{}", presets.empty() ? "" : ", ", p.name);
+  app.add_option("--preset", preset, "settings by use: " + presets);
+}
+
+Result<SamplingParams> SamplingFlags::resolve(const GenerationDefaults& defaults) const {
+  SamplingParams flags, preset_layer;
+  for (const auto& [param, value] : values)
+    if (*value) VT_RETURN_IF_ERROR(flags.set(param->name, **value));
+  if (seed) flags.set_seed(*seed);
+  if (!order.empty()) VT_RETURN_IF_ERROR(flags.set_order(order));
+  std::vector<LogitBias> biases;
+  for (const std::string& entry : bias) {
+    LogitBias b{};
+    auto colon = entry.find(':');
+    if (colon == std::string::npos || !parse_number(std::string_view(entry).substr(0, colon), b.id) ||
+        !parse_number(std::string_view(entry).substr(colon + 1), b.bias))
+      return make_error(ErrorCode::kInvalid, "--logit-bias: found '{}', expected ID:BIAS", entry);
+    biases.push_back(b);
+  }
+  if (!biases.empty()) VT_RETURN_IF_ERROR(flags.set_logit_bias(std::move(biases)));
+  if (!preset.empty()) {
+    VT_TRY(preset_layer, preset_params(preset));
+  }
+  VT_TRY(SamplingParams model, generation_layer(defaults));
+  return vitrine::resolve({&flags, &preset_layer, &model});
+}
+
+Result<std::vector<std::int32_t>> parse_ids(const std::string& text, const char* what) {
+  std::vector<std::int32_t> ids;
+  std::size_t at = 0;
+  while (at <= text.size() && !text.empty()) {
+    std::size_t comma = std::min(text.find(',', at), text.size());
+    std::string_view item = std::string_view(text).substr(at, comma - at);
+    std::int32_t id = 0;
+    if (!parse_number(item, id))
+      return make_error(ErrorCode::kInvalid, "{}: found '{}', expected whole numbers with commas", what, item);
+    ids.push_back(id);
+    at = comma + 1;
+  }
+  return ids;
+}
+
+Result<std::unique_ptr<Tokenizer>> load_tokenizer(const ModelFile& file) {
+  auto tokenizer = Tokenizer::load(file);
+  if (!tokenizer.ok() && tokenizer.error().code == ErrorCode::kNotFound)
+    return std::unique_ptr<Tokenizer>();
+  return tokenizer;
+}
+
+}  // namespace vitrine

@@ -1,0 +1,48 @@
+// Flags that several commands share, and what they become.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "sampling/params.h"
+#include "tokenizer/tokenizer.h"
+
+namespace vitrine {
+
+struct ModelFlag {
+  std::string path;
+  void add(CLI::App& app);
+  Result<std::shared_ptr<const ModelFile>> open() const;
+};
+
+// --backend, --threads, --isa, --ctx, --kv-type and, with `serving`, --sequences and --step-tokens.
+struct EngineFlags {
+  EngineOptions options;
+  std::string kv_type = "f16";
+  void add(CLI::App& app);
+  Result<EngineOptions> resolve() const;
+  // Loads the model; a progress line on stderr when that is a terminal.
+  Result<std::unique_ptr<Engine>> start(std::shared_ptr<const ModelFile> file) const;
+};
+
+// One flag per sampling parameter, and --seed, --samplers, --logit-bias, --preset.
+struct SamplingFlags {
+  std::vector<std::pair<const Param*, std::unique_ptr<std::optional<double>>>> values;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::string> order, bias;
+  std::string preset;
+  void add(CLI::App& app);
+  // Flags, then the preset, then what the model's authors ask for.
+  Result<SamplingParams> resolve(const GenerationDefaults& defaults) const;
+};
+
+// "5,6,7"
+Result<std::vector<std::int32_t>> parse_ids(const std::string& text, const char* what);
+// None when the model has no tokenizer; an error when it has a broken one.
+Result<std::unique_ptr<Tokenizer>> load_tokenizer(const ModelFile& file);
+
+}  // namespace vitrine

@@ -1,0 +1,77 @@
+// cpu: AVX2, AVX-512 or AMX as found at run time, on a thread pool of its own.
+//
+// Two arithmetics of matmul, one per (weight type, instruction set), the same at every M:
+//   fp32   activations and weights in fp32, acc = fma(x, w, acc) in ascending k  (AVX2, AVX-512)
+//   amx    activations and weights in bf16, TDPBF16PS over steps of 32 k         (bf16, q8_0 on AMX)
+#pragma once
+
+#include <memory>
+
+#include "base/thread_pool.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/packed.h"
+
+namespace vitrine::cpu {
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const KernelTable& kernels, bool amx, int threads);
+
+  std::string name() const override { return "cpu"; }
+  std::string description() const override;
+  int threads() const override { return pool_.threads(); }
+  Peak measure_peak() override;
+  Result<Buffer> allocate(std::int64_t bytes) override;
+  void write(void* to, const void* from, std::int64_t bytes) override;
+  const void* read(const void* from, std::int64_t, void*) override { return from; }
+  std::int64_t packed_bytes(DType dtype, std::int64_t rows, std::int64_t cols,
+                            WeightUse use) const override;
+  Result<std::unique_ptr<Weight>> pack(const MatrixSource& source, WeightUse use) override;
+  std::int64_t kv_page_bytes(const KvShape& shape) const override;
+
+ protected:
+  void embed_(Tensor out, const Weight& table, Tensor ids, float scale) override;
+  void matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) override;
+  void rms_norm_(Tensor out, Tensor x, Tensor w, float eps) override;
+  void layer_norm_(Tensor out, Tensor x, Tensor w, Tensor b, float eps) override;
+  void rope_table_(Tensor table, Tensor positions, Tensor inv_freq, float scale) override;
+  void rope_(Tensor x, Tensor table) override;
+  void store_kv_(Tensor k, Tensor v, const KvCache& cache, const KvIndex& index) override;
+  void attention_(Tensor out, Tensor q, const KvCache& cache, const KvIndex& index,
+                  const AttentionParams& params) override;
+  void add_(Tensor out, Tensor a, Tensor b) override;
+  void activate_(Tensor x, Activation activation) override;
+  void glu_(Tensor out, Tensor gate, Tensor up, Activation activation) override;
+  void softcap_(Tensor x, float cap) override;
+  void gather_rows_(Tensor out, Tensor x, Tensor rows) override;
+  void add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps) override;
+
+ private:
+  // Memory of one thread, for all ops.
+  struct Worker {
+    Buffer memory;
+    float* acc = nullptr;        // kMaxRows * kPanel
+    float* unpacked = nullptr;   // kBlockK * kPanel floats, or kAmxBlock steps of bf16
+    float* attention = nullptr;  // attention_scratch()
+    bool amx_ready = false;
+  };
+  bool uses_amx(const PackedWeight& w) const;
+  void matmul_rows(float* out, const float* x, std::int64_t M, const PackedWeight& w,
+                   const float* bias);
+  void panel_fp32(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M);
+  void panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M);
+  void panel_amx(Worker& worker, const PackedWeight& w, std::int64_t p, int M);
+  // f(begin, end) over rows, on the pool when there is enough to do for it to pay.
+  template <typename F>
+  void over_rows(std::int64_t rows, std::int64_t work_per_row, F&& f);
+
+  const KernelTable& k_;
+  bool amx_;
+  ThreadPool pool_;
+  std::vector<Worker> workers_;
+  Buffer x16_;  // (kMaxRows, widest K) bf16 activations
+  std::int64_t x16_cols_ = 0;
+};
+
+}  // namespace vitrine::cpu

@@ -1,0 +1,109 @@
+// The inner kernels, on raw pointers. The files under isa/ implement this table once per instruction
+// set; the backend picks a table at start. Nothing here allocates, throws or knows of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace vitrine::cpu {
+
+// Rows that one matmul call handles; larger M is cut by the caller.
+inline constexpr int kMaxRows = 256;
+// k of one unpacked block: 128 * 32 floats fit the first-level cache beside the activations.
+inline constexpr int kBlockK = 128;
+
+enum class PanelType : std::uint8_t { kF32, kF16, kBF16, kQ8 };
+
+// acc (M,32) = x (M,K) times one panel; see packed.h. `unpacked`: scratch of kBlockK * 32 floats.
+struct PanelArgs {
+  PanelType type;
+  const std::byte* panel;
+  const float* x;
+  std::int64_t ldx;
+  std::int64_t K;
+  int M;
+  float* acc;
+  float* unpacked;
+};
+
+enum class KvType : std::uint8_t { kF32, kF16, kBF16 };
+enum class Act : std::uint8_t { kSilu, kGelu, kGeluTanh, kRelu };
+
+// Query heads that share one pass over the pages.
+inline constexpr int kMaxQueries = 8;
+
+// V rows are padded to whole vectors; the padding is zero and stays so.
+inline constexpr int padded_head_dim(int head_dim) { return (head_dim + 15) / 16 * 16; }
+
+// Attention of up to kMaxQueries (row, head) pairs of one sequence and one kv head.
+// A page holds, for each kv head, K transposed (D,P) and, behind all heads' K, V (P, padded D).
+struct AttentionArgs {
+  int queries;
+  const float* q[kMaxQueries];   // (D)
+  float* out[kMaxQueries];       // (D)
+  int first[kMaxQueries];        // positions seen: first .. last
+  int last[kMaxQueries];
+  const std::int32_t* block_table;
+  const std::byte* pages;
+  std::int64_t page_bytes, k_offset, v_offset;  // of this kv head within a page
+  int page_size, head_dim;
+  KvType type;
+  float scale, softcap;
+  float* scratch;  // attention_scratch() floats
+};
+
+inline constexpr std::int64_t attention_scratch(int page_size, int head_dim) {
+  return static_cast<std::int64_t>(kMaxQueries) * (page_size + padded_head_dim(head_dim));
+}
+
+struct KernelTable {
+  const char* name;
+  void (*matmul_panel)(const PanelArgs& args);
+  // acc (M,32) += x (M,kb) times w (kb,32) f32, or = when `first`.
+  void (*matmul_block)(const float* w, const float* x, std::int64_t ldx, int M, int kb, float* acc,
+                       bool first);
+  void (*rms_norm)(float* out, const float* x, const float* w, std::int64_t n, float eps);
+  void (*layer_norm)(float* out, const float* x, const float* w, const float* b, std::int64_t n,
+                     float eps);
+  void (*rope)(float* head, const float* table, std::int64_t half);
+  void (*add)(float* out, const float* a, const float* b, std::int64_t n);
+  void (*activate)(float* out, const float* x, std::int64_t n, Act act);
+  void (*glu)(float* out, const float* gate, const float* up, std::int64_t n, Act act);
+  void (*softcap)(float* x, std::int64_t n, float cap);
+  void (*attention)(const AttentionArgs& args);
+  // n floats to elements that lie `stride` elements apart.
+  void (*store)(const float* x, std::int64_t n, std::byte* to, std::int64_t stride, KvType type);
+  // Peaks: floating-point operations done in `rounds`; n floats read once.
+  double (*fma_flops)(std::int64_t rounds, float* sink);
+  void (*read_all)(const float* data, std::int64_t n, float* sink);
+};
+
+namespace avx2 {
+extern const KernelTable kTable;
+}
+namespace avx512 {
+extern const KernelTable kTable;
+}
+
+// AMX: bf16 activations and weights, TDPBF16PS at every M. Only for k16 bf16 and kQ8 panels.
+// x (rounded up to 16 rows, K rounded up to 32) bf16, zero where padded; acc as above.
+struct AmxArgs {
+  PanelType type;
+  const std::byte* panel;
+  const std::uint16_t* x;
+  std::int64_t ldx;    // elements
+  std::int64_t steps;  // of 32 k
+  int M;
+  float* acc;          // (M rounded up to 16, 32)
+  std::byte* unpacked; // kAmxBlock * kStep16Bytes, 64-byte aligned
+};
+inline constexpr int kAmxBlock = 16;  // steps unpacked at once: 32 KiB
+void amx_matmul_panel(const AmxArgs& args);
+// n floats to bf16, round to nearest even; out padded with zeros to n_padded.
+void amx_convert(std::uint16_t* out, const float* x, std::int64_t n, std::int64_t n_padded);
+// Once per thread, before its first tile.
+void amx_configure();
+// Operations done in `rounds` of four independent tile products.
+double amx_flops(std::int64_t rounds);
+
+}  // namespace vitrine::cpu

@@ -1,0 +1,113 @@
+// Matrix products: threads take panels of 32 outputs; a panel is read once per kMaxRows rows.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/backend.h"
+#include "quant/format.h"
+
+namespace vitrine::cpu {
+namespace {
+
+PanelType panel_type(DType dtype) {
+  if (dtype == DType::kF32) return PanelType::kF32;
+  if (dtype == DType::kF16) return PanelType::kF16;
+  if (dtype == DType::kBF16) return PanelType::kBF16;
+  return PanelType::kQ8;
+}
+
+}  // namespace
+
+void CpuBackend::embed_(Tensor out, const Weight& table, Tensor ids, float scale) {
+  const MatrixSource& m = static_cast<const TableWeight&>(table).source();
+  const Format* format = find_format(m.dtype);
+  std::int64_t T = out.dim(0), E = out.dim(1);
+  pool_.run_ranges(T, 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      float* to = out.f32() + t * E;
+      format->decode(m.row_data[ids.i32()[t]], E / format->info.block, to);
+      for (std::int64_t e = 0; e < E; ++e) to[e] *= scale;
+    }
+  });
+}
+
+bool CpuBackend::uses_amx(const PackedWeight& w) const {
+  return amx_ && (w.dtype() == DType::kBF16 || w.layout() == Layout::kQ8);
+}
+
+void CpuBackend::matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) {
+  const auto& packed = static_cast<const PackedWeight&>(w);
+  std::int64_t M = x.dim(0), N = w.rows(), K = w.cols();
+  for (std::int64_t m = 0; m < M; m += kMaxRows)
+    matmul_rows(out.f32() + m * N, x.f32() + m * K, std::min<std::int64_t>(kMaxRows, M - m), packed,
+                bias.defined() ? bias.f32() : nullptr);
+}
+
+void CpuBackend::matmul_rows(float* out, const float* x, std::int64_t M, const PackedWeight& w,
+                             const float* bias) {
+  std::int64_t N = w.rows(), K = w.cols();
+  bool amx = uses_amx(w);
+  if (amx) {
+    // Rows up to the next multiple of 16 are whatever was there: their results are not read.
+    auto* x16 = static_cast<std::uint16_t*>(x16_.data());
+    std::int64_t padded = w.steps() * kStep;
+    pool_.run_ranges(M, 16, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t m = begin; m < end; ++m)
+        amx_convert(x16 + m * padded, x + m * K, K, padded);
+    });
+  }
+  pool_.run(w.panels(), [&](std::int64_t p, int thread) {
+    Worker& worker = workers_[thread];
+    int rows = static_cast<int>(M);
+    if (amx)
+      panel_amx(worker, w, p, rows);
+    else if (w.layout() == Layout::kRows)
+      panel_rows(worker, w, p, x, rows);
+    else
+      panel_fp32(worker, w, p, x, rows);
+    std::int64_t first = p * kPanel, n = std::min<std::int64_t>(kPanel, N - first);
+    for (std::int64_t m = 0; m < M; ++m) {
+      const float* from = worker.acc + m * kPanel;
+      float* to = out + m * N + first;
+      if (bias != nullptr)
+        for (std::int64_t i = 0; i < n; ++i) to[i] = from[i] + bias[first + i];
+      else
+        std::memcpy(to, from, static_cast<std::size_t>(n) * 4);
+    }
+  });
+}
+
+void CpuBackend::panel_fp32(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x,
+                            int M) {
+  k_.matmul_panel({panel_type(w.dtype()), w.panel(p), x, w.cols(), w.cols(), M, worker.acc,
+                   worker.unpacked});
+}
+
+// Formats without a layout of their own: decode 32 rows by blocks, then the same fp32 arithmetic.
+void CpuBackend::panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x,
+                            int M) {
+  const Format* format = find_format(w.dtype());
+  const int block = format->info.block;
+  std::int64_t K = w.cols(), N = w.rows();
+  float row[256];
+  VT_CHECK(block <= 256);
+  // Whole blocks of the format, decoded in slices that fit the scratch.
+  for (std::int64_t k = 0; k < K; k += block)
+    for (int first = 0; first < block; first += kBlockK) {
+      int kb = std::min(kBlockK, block - first);
+      for (std::int64_t n = 0; n < kPanel; ++n) {
+        std::int64_t r = std::min(p * kPanel + n, N - 1);
+        format->decode(w.source().row_data[r] + k / block * format->info.bytes, 1, row);
+        for (int i = 0; i < kb; ++i) worker.unpacked[i * kPanel + n] = row[first + i];
+      }
+      k_.matmul_block(worker.unpacked, x + k + first, K, M, kb, worker.acc, k == 0 && first == 0);
+    }
+}
+
+void CpuBackend::panel_amx(Worker& worker, const PackedWeight& w, std::int64_t p, int M) {
+  if (!worker.amx_ready) amx_configure(), worker.amx_ready = true;
+  amx_matmul_panel({panel_type(w.dtype()), w.panel(p),
+                    static_cast<const std::uint16_t*>(x16_.data()), w.steps() * kStep, w.steps(), M,
+                    worker.acc, reinterpret_cast<std::byte*>(worker.unpacked)});
+}
+
+}  // namespace vitrine::cpu

@@ -1,0 +1,92 @@
+#include "kernels/testing.h"
+
+namespace vitrine::testing {
+namespace {
+
+struct Case {
+  std::int64_t M, N, K;
+};
+
+std::vector<Case> cases_for(const FormatInfo& format) {
+  std::vector<Case> cases{{1, 33, 256}, {2, 32, 512}, {3, 100, 256}, {5, 31, 256}, {17, 64, 768}, {300, 40, 256}};
+  if (format.block <= 32) cases.push_back({4, 96, 160}), cases.push_back({33, 1, 32});
+  if (format.block == 1)
+    cases.push_back({1, 7, 1}), cases.push_back({9, 50, 173}), cases.push_back({2, 64, 31});
+  return cases;
+}
+
+// bf16 activations lose up to 2^-9 of each product; fp32 arithmetic only rounds the sums.
+float tolerance(const std::string& label, const FormatInfo& format) {
+  bool amx = label.rfind("amx", 0) == 0 &&
+             (format.dtype == DType::kBF16 || std::string(format.name) == "q8_0");
+  return amx ? 0.01f : 1e-5f;
+}
+
+TEST(Matmul, AgreesWithRef) {
+  auto ref = make_backend("ref");
+  for (const Candidate& c : candidates())
+    for (const Format& format : all_formats())
+      for (const Case& s : cases_for(format.info)) {
+        Arena arena;
+        MatrixSource m = arena.matrix(format, s.N, s.K);
+        Tensor x = arena.random({s.M, s.K}), bias = arena.random({s.N});
+        Tensor expected = arena.f32({s.M, s.N}), found = arena.f32({s.M, s.N}, NAN);
+        auto reference = ref->pack(m, WeightUse::kMatmul), packed = c.backend->pack(m, WeightUse::kMatmul);
+        ASSERT_TRUE(packed.ok());
+        ref->matmul(expected, x, **reference, s.N % 2 ? bias : Tensor{});
+        c.backend->matmul(found, x, **packed, s.N % 2 ? bias : Tensor{});
+        float scale = std::sqrt(static_cast<float>(s.K)) * 3;
+        EXPECT_LE(max_difference(expected, found), tolerance(c.label, format.info) * scale)
+            << c.label << " " << format.info.name << " " << s.M << "x" << s.N << "x" << s.K;
+      }
+}
+
+// The promise the engine stands on: a row's bits do not depend on how many rows there are, on its
+// place among them, or on the number of threads.
+TEST(Matmul, ARowHasTheSameBitsInEveryBatch) {
+  for (const std::string& isa : cpu_isas())
+    for (const Format& format : all_formats()) {
+      auto one = make_backend("cpu", isa, 1), many = make_backend("cpu", isa, 3);
+      Arena arena;
+      std::int64_t N = 70, K = format.info.block == 1 ? 301 : 512;
+      MatrixSource m = arena.matrix(format, N, K);
+      auto a = one->pack(m, WeightUse::kMatmul), b = many->pack(m, WeightUse::kMatmul);
+      Tensor x = arena.random({300, K}), alone = arena.f32({300, N});
+      for (std::int64_t t = 0; t < 300; ++t) one->matmul(alone.rows(t, 1), x.rows(t, 1), **a);
+      for (std::int64_t M : {2, 3, 4, 5, 8, 15, 16, 17, 32, 33, 257, 300}) {
+        Tensor together = arena.f32({M, N});
+        std::int64_t first = 300 - M;
+        many->matmul(together, x.rows(first, M), **b);
+        EXPECT_TRUE(same_bits(alone.rows(first, M), together)) << isa << " " << format.info.name << " " << M;
+      }
+    }
+}
+
+TEST(Matmul, Avx2AndAvx512GiveTheSameBits) {
+  if (!cpu_features().avx512) GTEST_SKIP() << "no AVX-512 here";
+  auto narrow = make_backend("cpu", "avx2", 1), wide = make_backend("cpu", "avx512", 1);
+  for (const Format& format : all_formats()) {
+    Arena arena;
+    MatrixSource m = arena.matrix(format, 64, 512);
+    Tensor x = arena.random({21, 512}), a = arena.f32({21, 64}), b = arena.f32({21, 64});
+    narrow->matmul(a, x, **narrow->pack(m, WeightUse::kMatmul));
+    wide->matmul(b, x, **wide->pack(m, WeightUse::kMatmul));
+    EXPECT_TRUE(same_bits(a, b)) << format.info.name;
+  }
+}
+
+TEST(Embed, DecodesRowsExactly) {
+  auto ref = make_backend("ref");
+  for (const Candidate& c : candidates())
+    for (const Format& format : all_formats()) {
+      Arena arena;
+      MatrixSource m = arena.matrix(format, 9, 512);
+      Tensor ids = arena.i32({8, 0, 3, 3}), a = arena.f32({4, 512}), b = arena.f32({4, 512});
+      ref->embed(a, **ref->pack(m, WeightUse::kTable), ids, 1.5f);
+      c.backend->embed(b, **c.backend->pack(m, WeightUse::kTable), ids, 1.5f);
+      EXPECT_TRUE(same_bits(a, b)) << c.label << " " << format.info.name;
+    }
+}
+
+}  // namespace
+}  // namespace vitrine::testing

@@ -1,0 +1,95 @@
+// For the op tests: every way to compute that this machine has, and random data.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/cpu_features.h"
+#include "kernels/backend.h"
+#include "quant/format.h"
+
+namespace vitrine::testing {
+
+inline std::unique_ptr<Backend> make_backend(const std::string& name, const std::string& isa = {},
+                                             int threads = 1) {
+  auto backend = create_backend(name, {threads, isa});
+  EXPECT_TRUE(backend.ok()) << (backend.ok() ? "" : backend.error().message);
+  return std::move(backend).value();
+}
+
+inline std::vector<std::string> cpu_isas() {
+  std::vector<std::string> isas{"avx2"};
+  if (cpu_features().avx512) isas.push_back("avx512");
+  if (cpu_features().amx_bf16) isas.push_back("amx");
+  return isas;
+}
+
+// Backends to hold against ref: each instruction set, with one thread and with several.
+struct Candidate {
+  std::string label;
+  std::unique_ptr<Backend> backend;
+};
+inline std::vector<Candidate> candidates() {
+  std::vector<Candidate> out;
+  for (const std::string& isa : cpu_isas())
+    for (int threads : {1, 3})
+      out.push_back({isa + "/" + std::to_string(threads), make_backend("cpu", isa, threads)});
+  return out;
+}
+
+// Owns the memory of the tensors of a test.
+class Arena {
+ public:
+  explicit Arena(unsigned seed = 1) : rng_(seed) {}
+  Tensor f32(Shape shape, float fill = 0) {
+    floats_.push_back(std::make_unique<std::vector<float>>(shape.elements() + 16, fill));
+    return {floats_.back()->data(), DType::kF32, shape};
+  }
+  Tensor random(Shape shape, float scale = 1) {
+    Tensor t = f32(shape);
+    std::normal_distribution<float> normal(0, scale);
+    for (std::int64_t i = 0; i < shape.elements(); ++i) t.f32()[i] = normal(rng_);
+    return t;
+  }
+  Tensor i32(const std::vector<std::int32_t>& values) {
+    ints_.push_back(std::make_unique<std::vector<std::int32_t>>(values));
+    return {ints_.back()->data(), DType::kI32, {static_cast<std::int64_t>(values.size())}};
+  }
+  MatrixSource matrix(const Format& format, std::int64_t rows, std::int64_t cols, float scale = 1) {
+    Tensor values = random({rows, cols}, scale);
+    auto bytes = std::make_shared<std::vector<std::byte>>(format_bytes(format.info, rows * cols));
+    format.encode(values.f32(), rows * cols / format.info.block, bytes->data());
+    MatrixSource m{.name = "w", .dtype = format.info.dtype, .cols = cols, .row_data = {}, .owner = bytes};
+    std::int64_t stride = format_bytes(format.info, cols);
+    for (std::int64_t r = 0; r < rows; ++r) m.row_data.push_back(bytes->data() + r * stride);
+    return m;
+  }
+  std::mt19937& rng() { return rng_; }
+
+ private:
+  std::mt19937 rng_;
+  std::vector<std::unique_ptr<std::vector<float>>> floats_;
+  std::vector<std::unique_ptr<std::vector<std::int32_t>>> ints_;
+};
+
+inline float max_difference(const Tensor& a, const Tensor& b) {
+  float worst = 0;
+  for (std::int64_t i = 0; i < a.shape.elements(); ++i) {
+    float d = std::fabs(a.f32()[i] - b.f32()[i]);
+    if (!(d <= worst)) worst = d;
+  }
+  return worst;
+}
+
+inline bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.shape == b.shape &&
+         std::memcmp(a.data, b.data, static_cast<std::size_t>(a.shape.elements()) * 4) == 0;
+}
+
+}  // namespace vitrine::testing

@@ -1,0 +1,113 @@
+// Qwen 2 and 2.5. HF: modeling_qwen2.py.
+// Llama with biases on q, k and v; where asked for, sliding windows from some layer on.
+#include <cmath>
+
+#include "models/model.h"
+#include "nn/layer_loader.h"
+#include "nn/rope.h"
+
+namespace vitrine {
+namespace {
+
+struct Config : DecoderConfig {
+  RopeConfig rope = {};
+  std::vector<int> windows = {};  // by layer, 0: full attention
+  Activation activation = Activation::kSilu;
+};
+
+const Name kEmbedding{"token_embd.weight", "model.embed_tokens.weight"};
+
+Result<Config> read_config(const ModelFile& file) {
+  ConfigReader r(file);
+  Config c{read_decoder_config(r, kEmbedding)};
+  c.rope = read_rope(r, c.head_dim, c.context);
+  int window = r.nullable_integer_or({"", "sliding_window"}, 1, 1 << 28, 4096);
+  int first = r.integer_or({"", "max_window_layers"}, 0, 1 << 20, 28);
+  if (!r.boolean_or({"", "use_sliding_window"}, false)) window = 0;
+  c.windows = read_windows(r, c.layers, window, [&](int i) { return i >= first; });
+  c.activation = read_activation(r, "hidden_act", Activation::kSilu);
+  VT_RETURN_IF_ERROR(r.status());
+  return c;
+}
+
+struct Layer {
+  Norm attn_norm, ffn_norm;
+  Attention attn;
+  GatedFfn ffn;
+};
+
+Layer bind_layer(WeightLoader& w, const Config& c, int i) {
+  LayerLoader l{w, c, i};
+  AttentionParams params{.scale = 1 / std::sqrt(static_cast<float>(c.head_dim)),
+                         .window = c.windows[i]};
+  return {.attn_norm = l.norm("attn_norm", "input_layernorm"),
+          .ffn_norm = l.norm("ffn_norm", "post_attention_layernorm"),
+          .attn = l.attention(params),
+          .ffn = l.gated_ffn(c.activation)};
+}
+
+class Qwen2 final : public Model {
+ public:
+  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Backend& backend,
+                                             const ModelOptions& options);
+  CacheSpec cache_spec(int layer) const override {
+    return {c_.kv_heads, c_.head_dim, c_.windows[layer]};
+  }
+  void forward(const ModelInput& in, Tensor hidden) override;
+  void head(Tensor logits, Tensor hidden) override { head_(b_, logits, hidden); }
+
+ private:
+  Qwen2(Config c, Backend& b) : Model(model_info("qwen2", c), b), c_(std::move(c)) {}
+
+  Config c_;
+  std::shared_ptr<Weight> embed_;  // (V,E)
+  std::vector<Layer> layers_;
+  Norm norm_;
+  Linear head_;  // (V,E)
+  Rope rope_;
+  Stream stream_;
+  Attention::Scratch attn_;
+  GatedFfn::Scratch ffn_;
+};
+
+Result<std::unique_ptr<Model>> Qwen2::load(const ModelFile& file, Backend& backend,
+                                           const ModelOptions& options) {
+  VT_TRY(Config c, read_config(file));
+  std::unique_ptr<Qwen2> m(new Qwen2(c, backend));
+  WeightLoader w(file, backend, options.progress);
+  MatrixSource table = w.matrix(kEmbedding, c.vocab, c.dim);
+  m->embed_ = w.table(table);
+  for (int i = 0; i < c.layers; ++i) m->layers_.push_back(bind_layer(w, c, i));
+  m->norm_ = w.norm({"output_norm.weight", "model.norm.weight"}, c.dim, c.eps);
+  m->head_ = w.head({"output.weight", "lm_head.weight"}, table);
+  int T = options.max_tokens;
+  m->rope_ = Rope(w, c.rope, options.context, T);
+  m->stream_ = Stream::scratch(w, T, c.dim);
+  m->attn_ = Attention::scratch(w, T, c.q_dim(), c.kv_dim());
+  m->ffn_ = GatedFfn::scratch(w, T, c.ffn);
+  VT_RETURN_IF_ERROR(m->adopt(w));
+  return std::unique_ptr<Model>(std::move(m));
+}
+
+void Qwen2::forward(const ModelInput& in, Tensor hidden) {
+  auto [x, h, d] = stream_.rows(in.tokens());  // (T,E)
+  b_.embed(x, *embed_, in.ids);
+  Tensor rope = rope_(b_, in.positions);
+  for (int i = 0; i < c_.layers; ++i) {
+    const Layer& l = layers_[i];
+    l.attn_norm.rms(b_, h, x);
+    l.attn(b_, in, i, d, h, rope, attn_);
+    b_.add_rms_norm(h, x, d, l.ffn_norm.w, l.ffn_norm.eps);
+    l.ffn(b_, d, h, ffn_);
+    b_.add(x, x, d);
+  }
+  b_.gather_rows(hidden, x, in.out_rows);
+  norm_.rms(b_, hidden, hidden);
+}
+
+}  // namespace
+
+extern const Arch kArch_qwen2;
+const Arch kArch_qwen2{"qwen2", {"qwen2"}, {"Qwen2ForCausalLM"}, Qwen2::load};
+
+}  // namespace vitrine

@@ -1,0 +1,121 @@
+#include "tokenizer/added_tokens.h"
+
+#include "base/utf8.h"
+#include "tokenizer/unicode.h"
+
+namespace vitrine {
+
+PrefixFinder::PrefixFinder(const std::vector<std::string>& patterns) {
+  root_.fill(kNone);
+  fail_.push_back(0);
+  longest_.push_back(kNone);
+  struct Edge {
+    std::uint32_t from, to;
+    unsigned char byte;
+  };
+  std::vector<std::vector<Edge>> levels;  // by depth, for building the fail links breadth first
+  for (std::uint32_t p = 0; p < patterns.size(); ++p) {
+    lengths_.push_back(patterns[p].size());
+    if (patterns[p].empty()) continue;
+    std::uint32_t state = 0;
+    for (std::size_t i = patterns[p].size(); i-- > 0;) {
+      auto byte = static_cast<unsigned char>(patterns[p][i]);
+      std::uint64_t key = static_cast<std::uint64_t>(state) << 8 | byte;
+      if (const std::uint32_t* next = edges_.find(key)) {
+        state = *next;
+        continue;
+      }
+      auto next = static_cast<std::uint32_t>(fail_.size());
+      edges_.insert(key, next);
+      if (state == 0) root_[byte] = next;
+      fail_.push_back(0);
+      longest_.push_back(kNone);
+      std::size_t depth = patterns[p].size() - 1 - i;
+      if (levels.size() <= depth) levels.resize(depth + 1);
+      levels[depth].push_back({state, next, byte});
+      state = next;
+    }
+    if (longest_[state] == kNone) longest_[state] = p;
+  }
+  for (const std::vector<Edge>& level : levels)
+    for (const Edge& edge : level) {
+      fail_[edge.to] = edge.from == 0 ? 0 : step(fail_[edge.from], edge.byte);
+      if (longest_[edge.to] == kNone) longest_[edge.to] = longest_[fail_[edge.to]];
+    }
+}
+
+std::uint32_t PrefixFinder::step(std::uint32_t state, unsigned char byte) const {
+  while (state != 0) {
+    if (const std::uint32_t* next = edges_.find(static_cast<std::uint64_t>(state) << 8 | byte))
+      return *next;
+    state = fail_[state];
+  }
+  return root_[byte] == kNone ? 0 : root_[byte];
+}
+
+void PrefixFinder::find_all(std::string_view text, std::vector<Hit>& out) const {
+  std::uint32_t state = 0;
+  for (std::size_t i = text.size(); i-- > 0;) {
+    state = step(state, static_cast<unsigned char>(text[i]));
+    if (longest_[state] != kNone) out.push_back({i, longest_[state]});
+  }
+}
+
+void AddedTokens::build(const Normalizer& normalizer) {
+  for (int g = 0; g < 4; ++g) {
+    Group& group = groups_[g];
+    std::vector<std::string> patterns;
+    for (const AddedToken& token : tokens_) {
+      if (token.normalized != (g >= 2) || (token.special && g % 2 == 0)) continue;
+      group.tokens.push_back(&token);
+      patterns.push_back(token.normalized ? normalizer.apply(token.content) : token.content);
+    }
+    if (!patterns.empty()) group.finder.emplace_back(patterns);
+  }
+}
+
+namespace {
+
+bool word_before(std::string_view text, std::size_t at) {
+  return at > 0 && is_word(utf8_next(text.substr(previous_char(text, at))).code);
+}
+
+bool word_after(std::string_view text, std::size_t at) {
+  return at < text.size() && is_word(utf8_next(text.substr(at)).code);
+}
+
+}  // namespace
+
+void AddedTokens::split(std::string_view text, Stage stage, bool special,
+                        std::vector<Segment>& out) const {
+  const Group& group = this->group(stage, special);
+  std::vector<PrefixFinder::Hit> hits;
+  if (!group.finder.empty()) group.finder[0].find_all(text, hits);
+  std::size_t done = 0;  // everything before is in `out`
+  std::size_t next = 0;  // matches before this place overlap an earlier one
+  for (auto hit = hits.rbegin(); hit != hits.rend(); ++hit) {
+    if (hit->at < next) continue;
+    const AddedToken& token = *group.tokens[hit->pattern];
+    std::size_t begin = hit->at;
+    std::size_t end = begin + group.finder[0].length(hit->pattern);
+    next = end;
+    if (begin < done) continue;
+    if (token.single_word && (word_before(text, begin) || word_after(text, end))) continue;
+    while (token.lstrip && begin > done) {
+      std::size_t previous = previous_char(text, begin);
+      if (!is_space(utf8_next(text.substr(previous)).code)) break;
+      begin = previous;
+    }
+    while (token.rstrip && end < text.size()) {
+      Utf8Char c = utf8_next(text.substr(end));
+      if (!is_space(c.code)) break;
+      end += static_cast<std::size_t>(c.length);
+    }
+    if (begin > done) out.push_back({text.substr(done, begin - done), kNoToken});
+    out.push_back({text.substr(begin, end - begin), token.id});
+    done = end;
+  }
+  if (done < text.size()) out.push_back({text.substr(done), kNoToken});
+}
+
+}  // namespace vitrine
