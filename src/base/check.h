@@ -17,8 +17,8 @@ namespace vitrine {
 
 }  // namespace vitrine
 
-#define VT_CHECK(condition, ...)                                                             \
-  do {                                                                                       \
-    if (!(condition)) [[unlikely]]                                                           \
+#define VT_CHECK(condition, ...)                                                              \
+  do {                                                                                        \
+    if (!(condition)) [[unlikely]]                                                            \
       ::vitrine::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
   } while (false)

@@ -6,11 +6,11 @@
 namespace vitrine {
 
 struct CpuFeatures {
-  bool avx2 = false;        // with FMA and F16C: the floor
-  bool avx512 = false;      // F, BW, DQ, VL
+  bool avx2 = false;    // with FMA and F16C: the floor
+  bool avx512 = false;  // F, BW, DQ, VL
   bool avx512_vnni = false;
   bool avx512_bf16 = false;
-  bool amx_bf16 = false;    // tiles usable: the kernel granted the state
+  bool amx_bf16 = false;  // tiles usable: the kernel granted the state
 };
 
 const CpuFeatures& cpu_features();

@@ -4,12 +4,18 @@ namespace vitrine {
 
 const char* error_code_name(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kNotFound: return "not found";
-    case ErrorCode::kMalformed: return "malformed";
-    case ErrorCode::kUnsupported: return "unsupported";
-    case ErrorCode::kInvalid: return "invalid";
-    case ErrorCode::kTooLarge: return "too large";
-    case ErrorCode::kUnavailable: return "unavailable";
+    case ErrorCode::kNotFound:
+      return "not found";
+    case ErrorCode::kMalformed:
+      return "malformed";
+    case ErrorCode::kUnsupported:
+      return "unsupported";
+    case ErrorCode::kInvalid:
+      return "invalid";
+    case ErrorCode::kTooLarge:
+      return "too large";
+    case ErrorCode::kUnavailable:
+      return "unavailable";
   }
   return "unknown";
 }

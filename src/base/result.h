@@ -13,12 +13,12 @@
 namespace vitrine {
 
 enum class ErrorCode {
-  kNotFound,      // a file, key or tensor that is not there
-  kMalformed,     // bytes that break their format's rules
-  kUnsupported,   // well formed, but not something this build can do
-  kInvalid,       // an argument outside what is allowed
-  kTooLarge,      // over a limit that is named in the message
-  kUnavailable,   // the machine would not (open, map, allocate)
+  kNotFound,     // a file, key or tensor that is not there
+  kMalformed,    // bytes that break their format's rules
+  kUnsupported,  // well formed, but not something this build can do
+  kInvalid,      // an argument outside what is allowed
+  kTooLarge,     // over a limit that is named in the message
+  kUnavailable,  // the machine would not (open, map, allocate)
 };
 
 const char* error_code_name(ErrorCode code);
@@ -79,8 +79,8 @@ using Status = Result<Ok>;
   if (!tmp.ok()) return tmp.error();               \
   declaration = std::move(tmp).value()
 // VT_RETURN_IF_ERROR(expression): for a Status; return the error to the caller.
-#define VT_RETURN_IF_ERROR(expression)                \
-  do {                                                \
-    auto vt_status = (expression);                    \
-    if (!vt_status.ok()) return vt_status.error();    \
+#define VT_RETURN_IF_ERROR(expression)             \
+  do {                                             \
+    auto vt_status = (expression);                 \
+    if (!vt_status.ok()) return vt_status.error(); \
   } while (false)

@@ -1,9 +1,9 @@
 // A fixed set of worker threads for compute. The calling thread works too.
 //
-// Built for many short jobs in a row: a job is published by one atomic store, items are taken by one
-// atomic add, and workers spin for a moment between jobs before they sleep. A worker that is not
-// running when a job comes holds nobody up: the job ends when its items are done.
-// run() may be called from one thread at a time and must not be nested.
+// Built for many short jobs in a row: a job is published by one atomic store, items are taken by
+// one atomic add, and workers spin for a moment between jobs before they sleep. A worker that is
+// not running when a job comes holds nobody up: the job ends when its items are done. run() may be
+// called from one thread at a time and must not be nested.
 #pragma once
 
 #include <atomic>

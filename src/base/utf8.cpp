@@ -95,7 +95,8 @@ std::size_t utf8_incomplete_tail(std::string_view text) {
     Lead lead = lead_of(static_cast<unsigned char>(tail[0]));
     if (lead.length <= 1) continue;
     bool complete = false;
-    if (lead.length > static_cast<int>(back) && prefix_length(tail, complete) == static_cast<int>(back))
+    if (lead.length > static_cast<int>(back) &&
+        prefix_length(tail, complete) == static_cast<int>(back))
       return back;
     return 0;
   }

@@ -10,8 +10,9 @@ namespace vitrine {
 
 int run_cli(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  CLI::App app("Vitrine: an LLM inference engine that one can see through.\n"
-               "MODEL is a GGUF file or a Hugging Face folder.");
+  CLI::App app(
+      "Vitrine: an LLM inference engine that one can see through.\n"
+      "MODEL is a GGUF file or a Hugging Face folder.");
   app.name("vitrine");
   app.require_subcommand(1);
   app.set_version_flag("--version", "vitrine " VITRINE_VERSION);

@@ -19,7 +19,8 @@ class LoadProgress {
   }
   void operator()(std::int64_t bytes) {
     done_ += bytes;
-    int percent = static_cast<int>(std::min<std::int64_t>(100, total_ > 0 ? 100 * done_ / total_ : 100));
+    int percent =
+        static_cast<int>(std::min<std::int64_t>(100, total_ > 0 ? 100 * done_ / total_ : 100));
     if (!show_ || percent == shown_) return;
     fmt::print(stderr, "\rloading {:3}% of {}", shown_ = percent, human_bytes(total_));
     std::fflush(stderr);
@@ -56,13 +57,18 @@ void EngineFlags::add(CLI::App& app) {
   for (const BackendDef* b : all_backends()) backends += fmt::format(", {}", b->name);
   app.add_option("--backend", options.backend, backends)->capture_default_str();
   app.add_option("--threads", options.threads, "compute threads; 0: as many as there are CPUs");
-  app.add_option("--isa", options.isa, "cpu backend: avx2, avx512 or amx; default: the best there is");
-  app.add_option("--ctx", options.context,
-                 fmt::format("context in tokens; default: the model's, at most {}", kDefaultContext));
-  app.add_option("--sequences", options.sequences, "sequences that run at once")->capture_default_str();
-  app.add_option("--step-tokens", options.step_tokens, "tokens of the largest step")->capture_default_str();
+  app.add_option("--isa", options.isa,
+                 "cpu backend: avx2, avx512, vnni, bf16 or amx; default: the best there is");
+  app.add_option(
+      "--ctx", options.context,
+      fmt::format("context in tokens; default: the model's, at most {}", kDefaultContext));
+  app.add_option("--sequences", options.sequences, "sequences that run at once")
+      ->capture_default_str();
+  app.add_option("--step-tokens", options.step_tokens, "tokens of the largest step")
+      ->capture_default_str();
   app.add_option("--page-size", options.page_size, "positions of a KV page")->capture_default_str();
-  app.add_option("--kv-type", kv_type, "type of the KV cache: f32, f16 or bf16")->capture_default_str();
+  app.add_option("--kv-type", kv_type, "type of the KV cache: f32, f16 or bf16")
+      ->capture_default_str();
 }
 
 Result<EngineOptions> EngineFlags::resolve() const {
@@ -74,7 +80,8 @@ Result<EngineOptions> EngineFlags::resolve() const {
   else if (kv_type == "bf16")
     out.kv_dtype = DType::kBF16;
   else
-    return make_error(ErrorCode::kInvalid, "--kv-type: found '{}', allowed f32, f16, bf16", kv_type);
+    return make_error(ErrorCode::kInvalid, "--kv-type: found '{}', allowed f32, f16, bf16",
+                      kv_type);
   return out;
 }
 
@@ -96,11 +103,13 @@ void SamplingFlags::add(CLI::App& app) {
     app.add_option(flag, *value, p->help);
     values.emplace_back(p, std::move(value));
   }
-  app.add_option("--seed", seed, "seed of the random numbers; without one, it is drawn and reported");
+  app.add_option("--seed", seed,
+                 "seed of the random numbers; without one, it is drawn and reported");
   app.add_option("--samplers", order, "order of the transforms, by name")->delimiter(',');
   app.add_option("--logit-bias", bias, "ID:BIAS, added to that token's logit")->delimiter(',');
   std::string presets;
-  for (const Preset& p : all_presets()) presets += fmt::format("{}{}", presets.empty() ? "" : ", ", p.name);
+  for (const Preset& p : all_presets())
+    presets += fmt::format("{}{}", presets.empty() ? "" : ", ", p.name);
   app.add_option("--preset", preset, "settings by use: " + presets);
 }
 
@@ -114,7 +123,8 @@ Result<SamplingParams> SamplingFlags::resolve(const GenerationDefaults& defaults
   for (const std::string& entry : bias) {
     LogitBias b{};
     auto colon = entry.find(':');
-    if (colon == std::string::npos || !parse_number(std::string_view(entry).substr(0, colon), b.id) ||
+    if (colon == std::string::npos ||
+        !parse_number(std::string_view(entry).substr(0, colon), b.id) ||
         !parse_number(std::string_view(entry).substr(colon + 1), b.bias))
       return make_error(ErrorCode::kInvalid, "--logit-bias: found '{}', expected ID:BIAS", entry);
     biases.push_back(b);
@@ -135,7 +145,8 @@ Result<std::vector<std::int32_t>> parse_ids(const std::string& text, const char*
     std::string_view item = std::string_view(text).substr(at, comma - at);
     std::int32_t id = 0;
     if (!parse_number(item, id))
-      return make_error(ErrorCode::kInvalid, "{}: found '{}', expected whole numbers with commas", what, item);
+      return make_error(ErrorCode::kInvalid, "{}: found '{}', expected whole numbers with commas",
+                        what, item);
     ids.push_back(id);
     at = comma + 1;
   }

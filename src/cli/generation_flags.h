@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/flags.h"
+#include "tokenizer/stream_decoder.h"
 
 namespace vitrine {
 
@@ -14,5 +15,9 @@ struct GenerationFlags {
   void add(CLI::App& app);
   Result<Request> request(std::vector<std::int32_t> prompt, const ModelFile& file) const;
 };
+
+// The decoder for what follows `prompt`. After nothing but special tokens (BOS) a text begins, and
+// the tokenizer's rules for beginnings apply.
+StreamDecoder answer_decoder(const Tokenizer& tokenizer, const std::vector<std::int32_t>& prompt);
 
 }  // namespace vitrine

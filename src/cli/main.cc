@@ -1,4 +1,5 @@
-// Entry point. Compiled for plain x86-64, so that an old CPU gets a message, not an illegal instruction.
+// Entry point. Compiled for plain x86-64, so that an old CPU gets a message, not an illegal
+// instruction.
 #include <cstdio>
 
 namespace vitrine {

@@ -12,11 +12,21 @@ void append_string(std::string& out, std::string_view text) {
   out += '"';
   for (char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20)
           out += fmt::format("\\u{:04x}", static_cast<int>(c));
@@ -39,12 +49,24 @@ void append_number(std::string& out, double x) {
 
 void append(std::string& out, const json::value& v) {
   switch (v.kind()) {
-    case json::kind::null: out += "null"; break;
-    case json::kind::bool_: out += v.get_bool() ? "true" : "false"; break;
-    case json::kind::int64: out += fmt::format("{}", v.get_int64()); break;
-    case json::kind::uint64: out += fmt::format("{}", v.get_uint64()); break;
-    case json::kind::double_: append_number(out, v.get_double()); break;
-    case json::kind::string: append_string(out, utf8_sanitize(std::string_view(v.get_string()))); break;
+    case json::kind::null:
+      out += "null";
+      break;
+    case json::kind::bool_:
+      out += v.get_bool() ? "true" : "false";
+      break;
+    case json::kind::int64:
+      out += fmt::format("{}", v.get_int64());
+      break;
+    case json::kind::uint64:
+      out += fmt::format("{}", v.get_uint64());
+      break;
+    case json::kind::double_:
+      append_number(out, v.get_double());
+      break;
+    case json::kind::string:
+      append_string(out, utf8_sanitize(std::string_view(v.get_string())));
+      break;
     case json::kind::array: {
       out += '[';
       bool first = true;

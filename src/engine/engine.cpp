@@ -8,11 +8,13 @@ namespace vitrine {
 namespace {
 
 std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+      .count();
 }
 
 Status check_options(const EngineOptions& o) {
-  auto within = [](const char* name, std::int64_t value, std::int64_t min, std::int64_t max) -> Status {
+  auto within = [](const char* name, std::int64_t value, std::int64_t min,
+                   std::int64_t max) -> Status {
     if (value >= min && value <= max) return Ok{};
     return make_error(ErrorCode::kInvalid, "{}: found {}, allowed {} to {}", name, value, min, max);
   };
@@ -20,7 +22,8 @@ Status check_options(const EngineOptions& o) {
   VT_RETURN_IF_ERROR(within("step tokens", o.step_tokens, 1, 65536));
   VT_RETURN_IF_ERROR(within("page size", o.page_size, 16, 1024));
   if (o.page_size % 16 != 0)
-    return make_error(ErrorCode::kInvalid, "page size: found {}, must be a multiple of 16", o.page_size);
+    return make_error(ErrorCode::kInvalid, "page size: found {}, must be a multiple of 16",
+                      o.page_size);
   VT_RETURN_IF_ERROR(within("context", o.context, 0, 1 << 28));
   VT_RETURN_IF_ERROR(within("threads", o.threads, 0, 1024));
   return Ok{};
@@ -38,8 +41,8 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const ModelFile> 
   VT_TRY(engine->plan_, plan_memory(*file, options, &info));
   ModelOptions model_options{options.step_tokens, engine->plan_.context, options.progress};
   VT_TRY(engine->model_, load_model(*file, *engine->backend_, model_options));
-  VT_TRY(engine->runner_, Runner::create(*engine->model_, *engine->backend_, engine->plan_,
-                                         options.step_tokens));
+  VT_TRY(engine->runner_,
+         Runner::create(*engine->model_, *engine->backend_, engine->plan_, options.step_tokens));
   engine->scheduler_ =
       std::make_unique<Scheduler>(engine->plan_, options.step_tokens, file->generation().eos_ids);
   engine->scratch_ = std::make_unique<Scratch>(info.vocab);
@@ -105,8 +108,8 @@ bool Engine::step() {
   for (const BatchEntry& e : kept.entries) {
     bool prefill = e.first < e.sequence->prompt;
     (prefill ? r.prefill_tokens : r.decode_tokens) += e.count;
-    r.entries.push_back({e.sequence->id, prefill ? Phase::kPrefill : Phase::kDecode, e.first, e.count,
-                         e.sample});
+    r.entries.push_back(
+        {e.sequence->id, prefill ? Phase::kPrefill : Phase::kDecode, e.first, e.count, e.sample});
   }
   if (static_cast<int>(in_flight_.size()) > options_.commit_delay) commit();
   r.commit_ns = now_ns() - sampled;
@@ -154,22 +157,26 @@ Result<std::unique_ptr<Sequence>> Engine::make_sequence(Request request) const {
   auto s = std::make_unique<Sequence>();
   int prompt = static_cast<int>(std::min<std::size_t>(request.prompt.size(), 1 << 30));
   int vocab = model_->info().vocab;
-  if (prompt == 0) return make_error(ErrorCode::kInvalid, "the prompt is empty; at least one token is needed");
+  if (prompt == 0)
+    return make_error(ErrorCode::kInvalid, "the prompt is empty; at least one token is needed");
   if (prompt > plan_.context || (prompt == plan_.context && request.max_tokens != 0))
-    return make_error(ErrorCode::kTooLarge,
-                      "the prompt has {} tokens, the context holds {} for prompt and output together",
-                      request.prompt.size(), plan_.context);
+    return make_error(
+        ErrorCode::kTooLarge,
+        "the prompt has {} tokens, the context holds {} for prompt and output together",
+        request.prompt.size(), plan_.context);
   for (std::size_t i = 0; i < request.prompt.size(); ++i)
     if (request.prompt[i] < 0 || request.prompt[i] >= vocab)
       return make_error(ErrorCode::kInvalid, "prompt token {} is {}, allowed 0 to {}", i,
                         request.prompt[i], vocab - 1);
   if (request.max_tokens && *request.max_tokens < 0)
-    return make_error(ErrorCode::kInvalid, "max_tokens: found {}, allowed 0 or more", *request.max_tokens);
+    return make_error(ErrorCode::kInvalid, "max_tokens: found {}, allowed 0 or more",
+                      *request.max_tokens);
   VT_RETURN_IF_ERROR(request.sampling.check_vocab(static_cast<std::size_t>(vocab)));
   for (int position : request.logit_positions)
     if (position < 0 || position >= prompt)
-      return make_error(ErrorCode::kInvalid, "logits of position {} were asked for, the prompt has 0 to {}",
-                        position, prompt - 1);
+      return make_error(ErrorCode::kInvalid,
+                        "logits of position {} were asked for, the prompt has 0 to {}", position,
+                        prompt - 1);
   std::sort(request.logit_positions.begin(), request.logit_positions.end());
   s->prompt = s->usage.prompt_tokens = prompt;
   s->max_output = std::min(request.max_tokens.value_or(plan_.context), plan_.context - prompt);

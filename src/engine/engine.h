@@ -1,7 +1,8 @@
 // Engine: the only way to generate. Submit a request, read its stream.
 //
-// One thread runs steps; a step is a ragged batch over any number of sequences, some of which prefill
-// a chunk of their prompt while others decode one token. submit() and stream calls are thread-safe.
+// One thread runs steps; a step is a ragged batch over any number of sequences, some of which
+// prefill a chunk of their prompt while others decode one token. submit() and stream calls are
+// thread-safe.
 #pragma once
 
 #include <atomic>
@@ -70,8 +71,8 @@ class Engine {
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Scratch> scratch_;
-  std::deque<Batch> in_flight_;   // planned and run, not committed
-  std::vector<Batch> spare_;      // emptied batches, for their memory
+  std::deque<Batch> in_flight_;  // planned and run, not committed
+  std::vector<Batch> spare_;     // emptied batches, for their memory
   std::uint64_t step_ = 0;
 
   std::thread thread_;

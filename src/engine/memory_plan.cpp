@@ -96,10 +96,12 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
     // Behind the window, and a step's rows ahead of it, both possibly in the middle of a page; with
     // commits delayed, the rows of the steps in between too.
     if (g.spec.window > 0) {
-      std::int64_t span = static_cast<std::int64_t>(g.spec.window) +
-                          static_cast<std::int64_t>(options.step_tokens) * (1 + options.commit_delay);
+      std::int64_t span =
+          static_cast<std::int64_t>(g.spec.window) +
+          static_cast<std::int64_t>(options.step_tokens) * (1 + options.commit_delay);
       if (span < context)
-        g.pages_per_sequence = std::min(g.pages_per_sequence, pages_for(static_cast<int>(span)) + 1);
+        g.pages_per_sequence =
+            std::min(g.pages_per_sequence, pages_for(static_cast<int>(span)) + 1);
     }
     g.pages = g.pages_per_sequence * plan.sequences;
     plan.kv_bytes += g.page_bytes * g.pages;
@@ -108,10 +110,12 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
   return plan;
 }
 
-Result<MemoryPlan> plan_memory(const ModelFile& file, const EngineOptions& options, ModelInfo* info) {
+Result<MemoryPlan> plan_memory(const ModelFile& file, const EngineOptions& options,
+                               ModelInfo* info) {
   VT_TRY(auto backend, create_backend(options.backend, {1, options.isa}));
   CountingBackend counting(*backend);
-  ModelOptions model_options{.max_tokens = options.step_tokens, .context = options.context, .progress = {}};
+  ModelOptions model_options{
+      .max_tokens = options.step_tokens, .context = options.context, .progress = {}};
   VT_TRY(auto model, load_model(file, counting, model_options));
   VT_TRY(int context, choose_context(options, model->info().context));
   MemoryPlan plan = plan_cache(*model, *backend, options, context);

@@ -15,14 +15,14 @@ namespace vitrine {
 
 struct EngineOptions {
   std::string backend = "auto";
-  int threads = 0;               // 0: all
-  std::string isa;               // cpu: a lower instruction set than the best, for comparison
-  int context = 0;               // 0: the model's, at most kDefaultContext
-  int sequences = 1;             // that run at the same time
-  int step_tokens = 512;         // rows of the largest step
-  int page_size = 32;            // positions
+  int threads = 0;        // 0: all
+  std::string isa;        // cpu: a lower instruction set than the best, for comparison
+  int context = 0;        // 0: the model's, at most kDefaultContext
+  int sequences = 1;      // that run at the same time
+  int step_tokens = 512;  // rows of the largest step
+  int page_size = 32;     // positions
   DType kv_dtype = DType::kF16;
-  int commit_delay = 0;          // steps between running and committing; 0 is the specification
+  int commit_delay = 0;  // steps between running and committing; 0 is the specification
   std::function<void(std::int64_t bytes)> progress;
 };
 inline constexpr int kDefaultContext = 4096;
@@ -30,21 +30,21 @@ inline constexpr int kDefaultContext = 4096;
 struct CacheGroup {
   CacheSpec spec;
   std::vector<int> layers = {};
-  int pages = 0;                 // in the pool
-  int pages_per_sequence = 0;    // the most that one sequence can hold
-  std::int64_t page_bytes = 0;   // of all its layers together
+  int pages = 0;                // in the pool
+  int pages_per_sequence = 0;   // the most that one sequence can hold
+  std::int64_t page_bytes = 0;  // of all its layers together
 };
 
 struct MemoryPlan {
   int context = 0, sequences = 0, page_size = 0;
   DType kv_dtype = DType::kF16;
-  std::int64_t file_bytes = 0;        // tensors, mapped
-  std::int64_t packed_bytes = 0;      // the backend's own copies
+  std::int64_t file_bytes = 0;    // tensors, mapped
+  std::int64_t packed_bytes = 0;  // the backend's own copies
   std::int64_t activation_bytes = 0;
   std::int64_t kv_bytes = 0;
   std::int64_t kv_bytes_per_token = 0;  // of one position in all layers
   std::vector<CacheGroup> groups;
-  std::vector<int> group_of;          // by layer
+  std::vector<int> group_of;  // by layer
   std::int64_t total() const { return packed_bytes + activation_bytes + kv_bytes; }
 };
 
@@ -54,6 +54,7 @@ Result<int> choose_context(const EngineOptions& options, int model_context);
 MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOptions& options,
                       int context);
 // Without loading anything. `backend` computes the sizes.
-Result<MemoryPlan> plan_memory(const ModelFile& file, const EngineOptions& options, ModelInfo* info);
+Result<MemoryPlan> plan_memory(const ModelFile& file, const EngineOptions& options,
+                               ModelInfo* info);
 
 }  // namespace vitrine

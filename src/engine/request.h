@@ -15,12 +15,12 @@ namespace vitrine {
 
 struct Request {
   std::vector<std::int32_t> prompt;
-  std::optional<int> max_tokens;       // none: until the context is full; 0: only the prompt
-  SamplingParams sampling;             // resolved: all layers laid over each other
+  std::optional<int> max_tokens;  // none: until the context is full; 0: only the prompt
+  SamplingParams sampling;        // resolved: all layers laid over each other
   bool ignore_eos = false;
-  std::uint32_t choice_index = 0;      // of several choices for one request
-  bool logprobs = false;               // fill TokenEvent::logprob
-  std::vector<int> logit_positions;    // prompt positions whose logits are wanted
+  std::uint32_t choice_index = 0;    // of several choices for one request
+  bool logprobs = false;             // fill TokenEvent::logprob
+  std::vector<int> logit_positions;  // prompt positions whose logits are wanted
 };
 
 enum class FinishReason { kStop, kLength, kCancelled, kError };
@@ -32,8 +32,8 @@ struct Usage {
 
 // From the records of the steps that the sequence was in.
 struct Timings {
-  double queue_ms = 0;       // submitted until first planned
-  double ttft_ms = 0;        // submitted until the first token was out
+  double queue_ms = 0;                   // submitted until first planned
+  double ttft_ms = 0;                    // submitted until the first token was out
   double prefill_ms = 0, decode_ms = 0;  // steps in which it prefilled; decoded
   int prefill_steps = 0, decode_steps = 0;
   double prefill_tok_s = 0, decode_tok_s = 0;

@@ -5,8 +5,8 @@
 namespace vitrine {
 namespace {
 
-// Rows of logits computed at once: enough to share one pass over the head's weights, few enough that
-// the buffer stays small for any vocabulary.
+// Rows of logits computed at once: enough to share one pass over the head's weights, few enough
+// that the buffer stays small for any vocabulary.
 constexpr int kSliceRows = 32;
 
 }  // namespace
@@ -93,7 +93,8 @@ void Runner::fill(const Batch& batch) {
     for (std::size_t g = 0; g < indexes_.size(); ++g) {
       std::int64_t B = indexes_[g].block_table.dim(1);
       const auto& pages = s.tables[g].pages();
-      std::copy(pages.begin(), pages.end(), host_tables_[g].begin() + static_cast<std::int64_t>(e) * B);
+      std::copy(pages.begin(), pages.end(),
+                host_tables_[g].begin() + static_cast<std::int64_t>(e) * B);
     }
   }
 }

@@ -21,8 +21,8 @@ class Runner {
 
   // Computes the batch; afterwards the hidden states of its wanted rows are ready.
   void run(const Batch& batch);
-  // Calls `use` with the logits of every wanted row, a slice of rows at a time: (batch entry, position
-  // of the row, logits (V)). The row of a sampled entry comes last among that entry's.
+  // Calls `use` with the logits of every wanted row, a slice of rows at a time: (batch entry,
+  // position of the row, logits (V)). The row of a sampled entry comes last among that entry's.
   using UseLogits = std::function<void(int entry, int position, std::span<const float> logits)>;
   void for_each_logits(const Batch& batch, const UseLogits& use);
   // The token that a later step feeds to the sequence in this slot.
@@ -48,8 +48,8 @@ class Runner {
 
   // On the backend, at fixed addresses.
   Tensor ids_, positions_, row_offsets_, out_rows_, hidden_, logits_;
-  std::vector<KvIndex> indexes_;    // by group, at full size
-  std::vector<KvCache> caches_;     // by layer
+  std::vector<KvIndex> indexes_;  // by group, at full size
+  std::vector<KvCache> caches_;   // by layer
 
   // Host side of a step.
   std::vector<std::int32_t> host_ids_, host_positions_, host_offsets_, host_rows_;

@@ -1,8 +1,8 @@
 // Which tokens of which sequences run in a step, on which pages. Engine thread only.
 //
-// plan(): decoding sequences first, then prefill chunks, under the step's budget of tokens. A waiting
-// sequence is admitted when every cache group can hold it to its last token, so nothing that runs can
-// ever be short of a page. commit(): appends, ends, frees.
+// plan(): decoding sequences first, then prefill chunks, under the step's budget of tokens. A
+// waiting sequence is admitted when every cache group can hold it to its last token, so nothing
+// that runs can ever be short of a page. commit(): appends, ends, frees.
 #pragma once
 
 #include <deque>
@@ -47,8 +47,8 @@ class Scheduler {
   const MemoryPlan& plan_;
   int step_tokens_;
   std::vector<std::int32_t> eos_ids_;
-  std::vector<PagePool> pools_;    // by group
-  std::vector<int> unreserved_;    // pages nobody has set aside, by group
+  std::vector<PagePool> pools_;  // by group
+  std::vector<int> unreserved_;  // pages nobody has set aside, by group
   std::vector<int> free_slots_;
   std::deque<std::unique_ptr<Sequence>> waiting_;
   std::vector<std::unique_ptr<Sequence>> running_;  // in order of admission

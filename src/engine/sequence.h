@@ -29,9 +29,9 @@ struct Sequence {
   int in_flight = 0;  // planned steps that are not committed
   bool finished = false;
 
-  int slot = -1;                     // row of the tables, for life; -1: waiting
-  std::vector<BlockTable> tables;    // by cache group
-  std::vector<int> reserved;         // pages set aside, by cache group
+  int slot = -1;                   // row of the tables, for life; -1: waiting
+  std::vector<BlockTable> tables;  // by cache group
+  std::vector<int> reserved;       // pages set aside, by cache group
   std::uint64_t seed = 0;
   std::unique_ptr<Chain> chain;
   SamplerState history;

@@ -12,18 +12,18 @@ enum class Phase : std::uint8_t { kPrefill, kDecode };
 struct StepEntry {
   std::uint64_t sequence = 0;
   Phase phase = Phase::kDecode;
-  int first = 0;    // position of its first row
-  int tokens = 0;   // rows
+  int first = 0;   // position of its first row
+  int tokens = 0;  // rows
   bool sampled = false;
 };
 
 struct StepRecord {
   std::uint64_t step = 0;
-  std::int64_t start_ns = 0;  // on the steady clock
+  std::int64_t start_ns = 0;                                               // on the steady clock
   std::int64_t plan_ns = 0, forward_ns = 0, sample_ns = 0, commit_ns = 0;  // sample: head included
   int prefill_tokens = 0, decode_tokens = 0, head_rows = 0;
-  double flops = 0;                       // multiplications and additions of matmuls and attention
-  std::int64_t weight_bytes = 0;          // read once a step, whatever the number of rows
+  double flops = 0;               // multiplications and additions of matmuls and attention
+  std::int64_t weight_bytes = 0;  // read once a step, whatever the number of rows
   std::int64_t kv_read_bytes = 0, kv_write_bytes = 0;
   std::vector<StepEntry> entries = {};
 

@@ -21,7 +21,8 @@ struct Scene {
 
   explicit Scene(const Setting& setting) : s(setting) {
     int total = 0;
-    for (std::size_t i = 0; i < rows.size(); ++i) start.push_back(total), total += history[i] + rows[i];
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      start.push_back(total), total += history[i] + rows[i];
     k = arena.random({total, s.kv_heads, s.head_dim});
     v = arena.random({total, s.kv_heads, s.head_dim});
     q = arena.random({total, s.heads, s.head_dim});
@@ -39,8 +40,8 @@ struct Scene {
   }
 
   // Runs positions [from, from + n) of the sequences `who` as one step.
-  Tensor step(Backend& b, const KvCache& cache, const std::vector<int>& who, const std::vector<int>& from,
-              const std::vector<int>& n) {
+  Tensor step(Backend& b, const KvCache& cache, const std::vector<int>& who,
+              const std::vector<int>& from, const std::vector<int>& n) {
     std::vector<std::int32_t> positions, offsets{0}, slots, table;
     const int B = 12;
     int T = 0;
@@ -108,7 +109,8 @@ TEST(Attention, AgreesWithRefOverRaggedBatches) {
       Tensor expected = scene.step(*ref, expected_cache, all, scene.history, scene.rows);
       Tensor found = scene.step(*c.backend, found_cache, all, scene.history, scene.rows);
       EXPECT_LE(max_difference(expected, found), 2e-5f)
-          << c.label << " heads " << s.heads << " dim " << s.head_dim << " type " << static_cast<int>(s.dtype);
+          << c.label << " heads " << s.heads << " dim " << s.head_dim << " type "
+          << static_cast<int>(s.dtype);
     }
 }
 

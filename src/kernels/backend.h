@@ -1,15 +1,19 @@
 // Backend: the contract of every operation. `ref` is its specification, in plain C++.
 //
-// Calling: the public functions check shapes once, for every backend, and hand over to the protected
-// virtuals of the same name with an underscore. Activations are f32, contiguous, rows outermost.
-// Letters: T rows (tokens) of the step, S sequences, E model dim, H query heads, K kv heads, D head
-// dim, F ffn dim, V vocabulary, P page size, R rotary dims, B pages of the longest block table.
+// Calling: the public functions check shapes once, for every backend, and hand over to the
+// protected virtuals of the same name with an underscore. Activations are f32, contiguous, rows
+// outermost. Letters: T rows (tokens) of the step, S sequences, E model dim, H query heads, K kv
+// heads, D head dim, F ffn dim, V vocabulary, P page size, R rotary dims, B pages of the longest
+// block table.
 //
 // Rules that hold for every op and backend:
-//  - No op takes a host value that changes from step to step, apart from the shapes: ids, positions,
-//    offsets and block tables are tensors at fixed addresses, so that a device may replay a capture.
+//  - No op takes a host value that changes from step to step, apart from the shapes: ids,
+//  positions,
+//    offsets and block tables are tensors at fixed addresses, so that a device may replay a
+//    capture.
 //  - A row's result depends on that row's inputs alone: not on the number of rows, on the order of
-//    rows, or on threads. `cpu` keeps this to the bit; ARCHITECTURE.md has the table of arithmetics.
+//    rows, or on threads. `cpu` keeps this to the bit; ARCHITECTURE.md has the table of
+//    arithmetics.
 //  - `out` may be one of the inputs only where it says "in place".
 //  - Called from the engine thread only.
 #pragma once
@@ -32,8 +36,8 @@ namespace vitrine {
 struct MatrixSource {
   std::string name;
   DType dtype = DType::kF32;
-  std::int64_t cols = 0;                    // K, a multiple of the format's block
-  std::vector<const std::byte*> row_data;   // N
+  std::int64_t cols = 0;                   // K, a multiple of the format's block
+  std::vector<const std::byte*> row_data;  // N
   std::shared_ptr<const void> owner;
   std::int64_t rows() const { return static_cast<std::int64_t>(row_data.size()); }
 };
@@ -42,9 +46,9 @@ struct MatrixSource {
 class Weight {
  public:
   virtual ~Weight() = default;
-  std::int64_t rows() const { return rows_; }  // N
-  std::int64_t cols() const { return cols_; }  // K
-  DType dtype() const { return dtype_; }       // of the file
+  std::int64_t rows() const { return rows_; }    // N
+  std::int64_t cols() const { return cols_; }    // K
+  DType dtype() const { return dtype_; }         // of the file
   std::int64_t bytes() const { return bytes_; }  // that one pass over the matrix reads
 
  protected:
@@ -77,9 +81,9 @@ enum class Activation { kSilu, kGelu, kGeluTanh, kRelu };
 // The K and V of one layer: n_pages pages of page_size positions. What a page looks like inside is
 // the backend's business; its size is kv_page_bytes().
 struct KvShape {
-  int kv_heads = 0;   // K
-  int head_dim = 0;   // D
-  int page_size = 0;  // P
+  int kv_heads = 0;           // K
+  int head_dim = 0;           // D
+  int page_size = 0;          // P
   DType dtype = DType::kF32;  // f32, f16 or bf16
 };
 struct KvCache {
@@ -90,7 +94,7 @@ struct KvCache {
 
 // Which rows belong to which sequence and where their K and V live. One per cache group and step.
 struct KvIndex {
-  Tensor positions;    // (T) i32: absolute position of each row; row t sees positions 0..positions[t]
+  Tensor positions;  // (T) i32: absolute position of each row; row t sees positions 0..positions[t]
   Tensor row_offsets;  // (S+1) i32: sequence s owns rows row_offsets[s] .. row_offsets[s+1]-1
   Tensor slots;        // (T) i32: page * P + offset where row t's K and V are stored
   Tensor block_table;  // (S, B) i32: page of positions i*P .. i*P+P-1; -1 where nothing is held
@@ -137,7 +141,8 @@ class Backend {
   void matmul(Tensor out, Tensor x, const Weight& w, Tensor bias = {});
   // out = x / sqrt(mean(x^2) + eps) * w.       out, x (T,E), w (E); in place allowed
   void rms_norm(Tensor out, Tensor x, Tensor w, float eps);
-  // out = (x - mean) / sqrt(var + eps) * w + b. out, x (T,E), w, b (E), b may be undefined; in place
+  // out = (x - mean) / sqrt(var + eps) * w + b. out, x (T,E), w, b (E), b may be undefined; in
+  // place
   void layer_norm(Tensor out, Tensor x, Tensor w, Tensor b, float eps);
   // table[t] = (cos, sin)(positions[t] * inv_freq[i]) * scale.  table (T,R/2,2), inv_freq (R/2)
   void rope_table(Tensor table, Tensor positions, Tensor inv_freq, float scale);
@@ -183,7 +188,7 @@ class Backend {
 
 struct BackendOptions {
   int threads = 0;  // 0: as many as this process may use
-  std::string isa;  // cpu only: "avx2", "avx512", "amx"; empty: the best there is
+  std::string isa;  // cpu only: "avx2", "avx512", "vnni", "bf16", "amx"; empty: the best there is
 };
 
 // One per folder kernels/<name>/, listed by CMake.

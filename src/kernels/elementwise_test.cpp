@@ -44,7 +44,8 @@ TEST(Norm, ARowHasTheSameBitsAlone) {
 TEST(Activation, AgreesWithRef) {
   auto ref = make_backend("ref");
   for (const Candidate& c : candidates())
-    for (Activation act : {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh, Activation::kRelu})
+    for (Activation act :
+         {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh, Activation::kRelu})
       for (std::int64_t F : kWidths) {
         Arena arena;
         Tensor x = arena.random({11, F}, 4), u = arena.random({11, F});
@@ -54,10 +55,12 @@ TEST(Activation, AgreesWithRef) {
         ref->add(b, x, zero);
         ref->activate(a, act);
         c.backend->activate(b, act);
-        EXPECT_LE(max_difference(a, b), 3e-6f) << c.label << " " << static_cast<int>(act) << " " << F;
+        EXPECT_LE(max_difference(a, b), 3e-6f)
+            << c.label << " " << static_cast<int>(act) << " " << F;
         ref->glu(a, x, u, act);
         c.backend->glu(b, x, u, act);
-        EXPECT_LE(max_difference(a, b), 2e-5f) << c.label << " glu " << static_cast<int>(act) << " " << F;
+        EXPECT_LE(max_difference(a, b), 2e-5f)
+            << c.label << " glu " << static_cast<int>(act) << " " << F;
       }
 }
 

@@ -26,6 +26,8 @@ inline std::unique_ptr<Backend> make_backend(const std::string& name, const std:
 inline std::vector<std::string> cpu_isas() {
   std::vector<std::string> isas{"avx2"};
   if (cpu_features().avx512) isas.push_back("avx512");
+  if (cpu_features().avx512_vnni) isas.push_back("vnni");
+  if (cpu_features().avx512_bf16) isas.push_back("bf16");
   if (cpu_features().amx_bf16) isas.push_back("amx");
   return isas;
 }
@@ -65,7 +67,8 @@ class Arena {
     Tensor values = random({rows, cols}, scale);
     auto bytes = std::make_shared<std::vector<std::byte>>(format_bytes(format.info, rows * cols));
     format.encode(values.f32(), rows * cols / format.info.block, bytes->data());
-    MatrixSource m{.name = "w", .dtype = format.info.dtype, .cols = cols, .row_data = {}, .owner = bytes};
+    MatrixSource m{
+        .name = "w", .dtype = format.info.dtype, .cols = cols, .row_data = {}, .owner = bytes};
     std::int64_t stride = format_bytes(format.info, cols);
     for (std::int64_t r = 0; r < rows; ++r) m.row_data.push_back(bytes->data() + r * stride);
     return m;

@@ -1,7 +1,8 @@
 // What the rest of the engine may ask about an element format without knowing any by name.
 //
-// A format is one header in this folder: a struct with `kInfo`, `Block`, `decode` and `encode`. CMake
-// lists the headers into formats.gen.h; adding or removing a header is the whole registration.
+// A format is one header in this folder: a struct with `kInfo`, `Block`, `decode` and `encode`.
+// CMake lists the headers into formats.gen.h; adding or removing a header is the whole
+// registration.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +15,11 @@
 namespace vitrine {
 
 struct FormatInfo {
-  const char* name;   // as users write it: "q8_0"
-  DType dtype;        // the ggml number
-  int block;          // weights per block
-  int bytes;          // bytes per block
-  bool quantized;     // true when decode is not the identity on stored numbers
+  const char* name;  // as users write it: "q8_0"
+  DType dtype;       // the ggml number
+  int block;         // weights per block
+  int bytes;         // bytes per block
+  bool quantized;    // true when decode is not the identity on stored numbers
 };
 
 struct Format {
@@ -29,7 +30,7 @@ struct Format {
 };
 
 std::span<const Format> all_formats();
-const Format* find_format(DType dtype);              // null when no format has that number
+const Format* find_format(DType dtype);  // null when no format has that number
 const Format* find_format(std::string_view name);
 
 // Bytes of `elements` weights (a multiple of the block).

@@ -3,8 +3,9 @@
 //   byte 128..191  high two bits, 32 bytes for every 128 weights
 //   byte 192..207  scale[16] int8
 //   byte 208..209  d fp16            w = d * scale[i / 16] * (q - 32)
-// Within 128 weights, for l in 0..31: weight l is the low nibble of low[l] with bits 0-1 of high[l],
-// l+32 low[l+32] with bits 2-3, l+64 the high nibble of low[l] with bits 4-5, l+96 of low[l+32].
+// Within 128 weights, for l in 0..31: weight l is the low nibble of low[l] with bits 0-1 of
+// high[l], l+32 low[l+32] with bits 2-3, l+64 the high nibble of low[l] with bits 4-5, l+96 of
+// low[l+32].
 #pragma once
 
 #include <algorithm>
@@ -50,7 +51,8 @@ struct Q6_K {
           d != 0 ? std::clamp<long>(std::lround(scales[g] / d), -128, 127) : 0);
     for (int i = 0; i < 256; ++i) {
       float unit = d * static_cast<float>(b.scales[i / 16]);
-      int level = unit != 0 ? static_cast<int>(std::clamp<long>(std::lround(x[i] / unit), -32, 31)) : 0;
+      int level =
+          unit != 0 ? static_cast<int>(std::clamp<long>(std::lround(x[i] / unit), -32, 31)) : 0;
       level += 32;
       int half = i / 128, quarter = i % 128 / 32, l = i % 32;
       b.low[64 * half + 32 * (quarter & 1) + l] |=

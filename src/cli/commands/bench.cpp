@@ -1,5 +1,5 @@
-// vitrine bench: prefill and decode speed through the engine, with the machine's own peaks measured in
-// the same run, so that a figure can be read as a share of what is possible.
+// vitrine bench: prefill and decode speed through the engine, with the machine's own peaks measured
+// in the same run, so that a figure can be read as a share of what is possible.
 #include <algorithm>
 #include <cstring>
 
@@ -53,7 +53,8 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
   std::uint64_t first = before.empty() ? 0 : before.back().step + 1;
   VT_TRY(auto stream, engine.submit(std::move(request)));
   const Finish& finish = stream->wait();
-  if (finish.reason == FinishReason::kError) return make_error(ErrorCode::kInvalid, "{}", finish.error);
+  if (finish.reason == FinishReason::kError)
+    return make_error(ErrorCode::kInvalid, "{}", finish.error);
   // The record of the last step is written just after the stream closes.
   auto complete = [&] {
     auto records = engine.records();
@@ -74,8 +75,8 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
   }
   const auto& logits = stream->logits().at(f.prompt - 1);
   return Run{1e9 * prefill_tokens / prefill_ns, flops / prefill_ns,
-             decode_ns > 0 ? 1e9 * decode_tokens / decode_ns : 0, decode_ns > 0 ? bytes / decode_ns : 0,
-             hash_logits(logits)};
+             decode_ns > 0 ? 1e9 * decode_tokens / decode_ns : 0,
+             decode_ns > 0 ? bytes / decode_ns : 0, hash_logits(logits)};
 }
 
 Result<int> bench(Flags& f) {
@@ -95,29 +96,38 @@ Result<int> bench(Flags& f) {
     hash = r.hash;
   }
   if (hash != warm.hash)
-    return make_error(ErrorCode::kInvalid, "two runs gave different logits: {:016x} and {:016x}", warm.hash, hash);
+    return make_error(ErrorCode::kInvalid, "two runs gave different logits: {:016x} and {:016x}",
+                      warm.hash, hash);
   Peak peak;
   for (const Peak& p : peaks) {
     peak.read_gb_s = std::max(peak.read_gb_s, p.read_gb_s);
     peak.gflop_s = std::max(peak.gflop_s, p.gflop_s);
   }
-  double p_tok = median(prefill), p_flop = median(gflops), d_tok = median(decode), d_gb = median(gbs);
+  double p_tok = median(prefill), p_flop = median(gflops), d_tok = median(decode),
+         d_gb = median(gbs);
   if (f.json) {
     print_json(json::object{
         {"backend", engine->backend().description()},
-        {"prefill", json::object{{"tokens", f.prompt}, {"tok_s", p_tok}, {"gflop_s", p_flop}, {"share_of_peak", p_flop / peak.gflop_s}}},
-        {"decode", json::object{{"tokens", f.tokens}, {"tok_s", d_tok}, {"gb_s", d_gb}, {"share_of_peak", d_gb / peak.read_gb_s}}},
+        {"prefill", json::object{{"tokens", f.prompt},
+                                 {"tok_s", p_tok},
+                                 {"gflop_s", p_flop},
+                                 {"share_of_peak", p_flop / peak.gflop_s}}},
+        {"decode", json::object{{"tokens", f.tokens},
+                                {"tok_s", d_tok},
+                                {"gb_s", d_gb},
+                                {"share_of_peak", d_gb / peak.read_gb_s}}},
         {"peak", json::object{{"read_gb_s", peak.read_gb_s}, {"gflop_s", peak.gflop_s}}},
         {"repeat", f.repeat},
         {"logits_hash", fmt::format("{:016x}", hash)}});
     return 0;
   }
-  fmt::print("{}\nmedians of {} runs; peaks measured between them\n\n", engine->backend().description(), f.repeat);
+  fmt::print("{}\nmedians of {} runs; peaks measured between them\n\n",
+             engine->backend().description(), f.repeat);
   fmt::print("            tokens        tok/s                  of the peak\n");
-  fmt::print("prefill   {:>8} {:>12.1f}  {:>8.1f} GFLOP/s  {:>8.1f} %  of {:.1f}\n", f.prompt, p_tok, p_flop,
-             100 * p_flop / peak.gflop_s, peak.gflop_s);
-  fmt::print("decode    {:>8} {:>12.1f}  {:>8.2f} GB/s     {:>8.1f} %  of {:.1f}\n", f.tokens, d_tok, d_gb,
-             100 * d_gb / peak.read_gb_s, peak.read_gb_s);
+  fmt::print("prefill   {:>8} {:>12.1f}  {:>8.1f} GFLOP/s  {:>8.1f} %  of {:.1f}\n", f.prompt,
+             p_tok, p_flop, 100 * p_flop / peak.gflop_s, peak.gflop_s);
+  fmt::print("decode    {:>8} {:>12.1f}  {:>8.2f} GB/s     {:>8.1f} %  of {:.1f}\n", f.tokens,
+             d_tok, d_gb, 100 * d_gb / peak.read_gb_s, peak.read_gb_s);
   fmt::print("\nlogits {:016x}\n", hash);
   return 0;
 }
@@ -125,9 +135,15 @@ Result<int> bench(Flags& f) {
 std::function<int()> add(CLI::App& app) {
   auto f = std::make_shared<Flags>();
   f->model.add(app);
-  app.add_option("-p,--prompt-tokens", f->prompt, "tokens to prefill")->capture_default_str()->check(CLI::Range(1, 1 << 20));
-  app.add_option("-n,--max-tokens", f->tokens, "tokens to decode")->capture_default_str()->check(CLI::Range(1, 1000));
-  app.add_option("-r,--repeat", f->repeat, "runs; the median is reported")->capture_default_str()->check(CLI::Range(1, 100));
+  app.add_option("-p,--prompt-tokens", f->prompt, "tokens to prefill")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("-n,--max-tokens", f->tokens, "tokens to decode")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  app.add_option("-r,--repeat", f->repeat, "runs; the median is reported")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100));
   app.add_flag("--json", f->json, "print one JSON document");
   f->engine.add(app);
   return [f] {

@@ -2,7 +2,6 @@
 #include "cli/command.h"
 #include "cli/generation_flags.h"
 #include "cli/output.h"
-#include "tokenizer/stream_decoder.h"
 
 namespace vitrine {
 namespace {
@@ -38,17 +37,18 @@ Result<std::vector<std::int32_t>> prompt_ids(const Flags& f, const Tokenizer* to
 Result<int> generate(const Flags& f) {
   VT_TRY(auto file, f.model.open());
   VT_TRY(auto tokenizer, load_tokenizer(*file));
-  VT_TRY(auto ids, prompt_ids(f, tokenizer.get()));
-  VT_TRY(Request request, f.generation.request(std::move(ids), *file));
+  VT_TRY(auto prompt, prompt_ids(f, tokenizer.get()));
+  VT_TRY(Request request, f.generation.request(prompt, *file));
   VT_TRY(auto engine, f.generation.engine.start(file));
   VT_TRY(auto stream, engine->submit(std::move(request)));
   std::vector<std::int32_t> tokens;
   while (auto event = stream->next()) tokens.push_back(event->token);
   const Finish& finish = stream->wait();
-  if (finish.reason == FinishReason::kError) return make_error(ErrorCode::kInvalid, "{}", finish.error);
+  if (finish.reason == FinishReason::kError)
+    return make_error(ErrorCode::kInvalid, "{}", finish.error);
   json::value text;
   if (tokenizer) {
-    StreamDecoder decoder(*tokenizer, true, true);
+    StreamDecoder decoder = answer_decoder(*tokenizer, prompt);
     std::string out;
     for (std::int32_t id : tokens) out += decoder.push(id);
     text = json::string(out + decoder.finish());

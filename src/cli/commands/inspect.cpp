@@ -58,14 +58,16 @@ json::object describe(const ModelFile& file, const Flags& f, const EngineOptions
   }
   json::array by_type;
   for (const auto& [name, t] : types)
-    by_type.push_back(json::object{{"type", name}, {"tensors", t.count}, {"weights", t.weights}, {"bytes", t.bytes}});
+    by_type.push_back(json::object{
+        {"type", name}, {"tensors", t.count}, {"weights", t.weights}, {"bytes", t.bytes}});
   out["weights"] = weights;
   out["tensor_types"] = std::move(by_type);
   ModelInfo info;
   auto plan = plan_memory(file, options, &info);
   if (plan.ok()) {
-    out["model"] = json::object{{"arch", info.arch},   {"layers", info.layers}, {"dim", info.dim},
-                                {"heads", info.heads}, {"vocab", info.vocab},   {"context", info.context}};
+    out["model"] =
+        json::object{{"arch", info.arch},   {"layers", info.layers}, {"dim", info.dim},
+                     {"heads", info.heads}, {"vocab", info.vocab},   {"context", info.context}};
     out["memory"] = plan_json(*plan);
   } else {
     out["model"] = nullptr;
@@ -74,7 +76,9 @@ json::object describe(const ModelFile& file, const Flags& f, const EngineOptions
   }
   auto tokenizer = Tokenizer::load(file);
   if (tokenizer.ok()) {
-    auto id = [](std::optional<std::int32_t> x) { return x ? json::value(*x) : json::value(nullptr); };
+    auto id = [](std::optional<std::int32_t> x) {
+      return x ? json::value(*x) : json::value(nullptr);
+    };
     out["tokenizer"] = json::object{{"kind", (*tokenizer)->kind()},
                                     {"vocab", (*tokenizer)->vocab_size()},
                                     {"bos", id((*tokenizer)->bos())},
@@ -91,8 +95,10 @@ json::object describe(const ModelFile& file, const Flags& f, const EngineOptions
     for (const TensorInfo& t : file.tensors()) {
       json::array shape;
       for (int i = 0; i < t.shape.rank(); ++i) shape.push_back(t.shape[i]);
-      list.push_back(json::object{
-          {"name", t.name}, {"type", dtype_name(t.dtype)}, {"shape", std::move(shape)}, {"bytes", t.data.size()}});
+      list.push_back(json::object{{"name", t.name},
+                                  {"type", dtype_name(t.dtype)},
+                                  {"shape", std::move(shape)},
+                                  {"bytes", t.data.size()}});
     }
     out["tensors"] = std::move(list);
   }
@@ -107,35 +113,38 @@ void print_table(const json::object& o) {
              text(o.at("architecture")));
   if (o.at("model").is_object()) {
     const json::object& m = o.at("model").as_object();
-    fmt::print("  model         {}: {} layers, width {}, {} heads, vocabulary {}, context {}\n", text(m.at("arch")),
-               text(m.at("layers")), text(m.at("dim")), text(m.at("heads")), text(m.at("vocab")),
-               text(m.at("context")));
+    fmt::print("  model         {}: {} layers, width {}, {} heads, vocabulary {}, context {}\n",
+               text(m.at("arch")), text(m.at("layers")), text(m.at("dim")), text(m.at("heads")),
+               text(m.at("vocab")), text(m.at("context")));
   } else {
     fmt::print("  not runnable  {}\n", text(o.at("not_runnable")));
   }
   if (o.at("tokenizer").is_object()) {
     const json::object& t = o.at("tokenizer").as_object();
-    fmt::print("  tokenizer     {}, {} tokens, bos {}, eos {}\n", text(t.at("kind")), text(t.at("vocab")),
-               text(t.at("bos")), text(t.at("eos")));
+    fmt::print("  tokenizer     {}, {} tokens, bos {}, eos {}\n", text(t.at("kind")),
+               text(t.at("vocab")), text(t.at("bos")), text(t.at("eos")));
   } else {
-    fmt::print("  tokenizer     {}\n", o.contains("tokenizer_error") ? text(o.at("tokenizer_error")) : "none");
+    fmt::print("  tokenizer     {}\n",
+               o.contains("tokenizer_error") ? text(o.at("tokenizer_error")) : "none");
   }
   fmt::print("  weights       {}\n", with_commas(o.at("weights").to_number<std::int64_t>()));
   for (const json::value& v : o.at("tensor_types").as_array())
-    fmt::print("    {:<10}  {:>5} tensors {:>16} weights {:>12}\n", text(v.at("type")), text(v.at("tensors")),
-               with_commas(v.at("weights").to_number<std::int64_t>()),
+    fmt::print("    {:<10}  {:>5} tensors {:>16} weights {:>12}\n", text(v.at("type")),
+               text(v.at("tensors")), with_commas(v.at("weights").to_number<std::int64_t>()),
                human_bytes(v.at("bytes").to_number<std::int64_t>()));
   if (o.contains("tensors"))
     for (const json::value& v : o.at("tensors").as_array())
-      fmt::print("    {:<48} {:<6} {}\n", text(v.at("name")), text(v.at("type")), text(v.at("shape")));
+      fmt::print("    {:<48} {:<6} {}\n", text(v.at("name")), text(v.at("type")),
+                 text(v.at("shape")));
   if (!o.at("memory").is_object()) return;
   const json::object& p = o.at("memory").as_object();
   auto bytes = [&](const char* key) { return human_bytes(p.at(key).to_number<std::int64_t>()); };
   fmt::print("  memory plan for {} sequence(s) of {} tokens, KV in {}\n", text(p.at("sequences")),
              text(p.at("context")), text(p.at("kv_type")));
-  fmt::print("    packed weights  {:>12}   (and {} mapped from the file)\n", bytes("packed_weight_bytes"),
-             bytes("mapped_file_bytes"));
-  fmt::print("    KV pages        {:>12}   ({} a token)\n", bytes("kv_bytes"), bytes("kv_bytes_per_token"));
+  fmt::print("    packed weights  {:>12}   (and {} mapped from the file)\n",
+             bytes("packed_weight_bytes"), bytes("mapped_file_bytes"));
+  fmt::print("    KV pages        {:>12}   ({} a token)\n", bytes("kv_bytes"),
+             bytes("kv_bytes_per_token"));
   fmt::print("    activations     {:>12}\n    total           {:>12}\n", bytes("activation_bytes"),
              bytes("total_bytes"));
 }

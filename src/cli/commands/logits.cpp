@@ -27,7 +27,8 @@ Result<int> logits(const Flags& f) {
   VT_TRY(auto engine, f.engine.start(file));
   VT_TRY(auto stream, engine->submit(std::move(request)));
   const Finish& finish = stream->wait();
-  if (finish.reason == FinishReason::kError) return make_error(ErrorCode::kInvalid, "{}", finish.error);
+  if (finish.reason == FinishReason::kError)
+    return make_error(ErrorCode::kInvalid, "{}", finish.error);
   if (f.json) {
     json::object rows;
     for (const auto& [position, row] : stream->logits()) {
@@ -41,7 +42,8 @@ Result<int> logits(const Flags& f) {
   }
   for (const auto& [position, row] : stream->logits()) {
     auto best = std::max_element(row.begin(), row.end());
-    fmt::print("position {}: best token {} with logit {:.6f}\n", position, best - row.begin(), *best);
+    fmt::print("position {}: best token {} with logit {:.6f}\n", position, best - row.begin(),
+               *best);
   }
   return 0;
 }

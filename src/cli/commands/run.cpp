@@ -6,7 +6,6 @@
 #include "cli/command.h"
 #include "cli/generation_flags.h"
 #include "cli/output.h"
-#include "tokenizer/stream_decoder.h"
 
 namespace vitrine {
 namespace {
@@ -21,9 +20,9 @@ struct Flags {
 Result<int> stream_once(const Flags& f, Engine& engine, const Tokenizer& tokenizer,
                         const std::string& prompt) {
   auto ids = tokenizer.encode(prompt, {.parse_special = f.generation.parse_special});
-  VT_TRY(Request request, f.generation.request(std::move(ids), engine.file()));
+  VT_TRY(Request request, f.generation.request(ids, engine.file()));
   VT_TRY(auto stream, engine.submit(std::move(request)));
-  StreamDecoder decoder(tokenizer, true, true);
+  StreamDecoder decoder = answer_decoder(tokenizer, ids);
   auto show = [](const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
@@ -34,13 +33,15 @@ Result<int> stream_once(const Flags& f, Engine& engine, const Tokenizer& tokeniz
   }
   show(decoder.finish() + "\n");
   const Finish& finish = stream->wait();
-  if (finish.reason == FinishReason::kError) return make_error(ErrorCode::kInvalid, "{}", finish.error);
+  if (finish.reason == FinishReason::kError)
+    return make_error(ErrorCode::kInvalid, "{}", finish.error);
   const Timings& t = finish.timings;
-  fmt::print(stderr,
-             "[{} prompt tokens at {:.1f} tok/s, first token after {:.0f} ms, {} tokens at {:.1f} tok/s, "
-             "{}, seed {}]\n",
-             finish.usage.prompt_tokens, t.prefill_tok_s, t.ttft_ms, finish.usage.completion_tokens,
-             t.decode_tok_s, finish_reason_name(finish.reason), finish.seed);
+  fmt::print(
+      stderr,
+      "[{} prompt tokens at {:.1f} tok/s, first token after {:.0f} ms, {} tokens at {:.1f} tok/s, "
+      "{}, seed {}]\n",
+      finish.usage.prompt_tokens, t.prefill_tok_s, t.ttft_ms, finish.usage.completion_tokens,
+      t.decode_tok_s, finish_reason_name(finish.reason), finish.seed);
   return 0;
 }
 
@@ -72,7 +73,8 @@ Result<int> run(const Flags& f) {
 std::function<int()> add(CLI::App& app) {
   auto f = std::make_shared<Flags>();
   f->model.add(app);
-  f->prompt_option = app.add_option("prompt", f->prompt, "text to continue; without it, a prompt loop");
+  f->prompt_option =
+      app.add_option("prompt", f->prompt, "text to continue; without it, a prompt loop");
   f->generation.add(app);
   return [f] {
     auto code = run(*f);

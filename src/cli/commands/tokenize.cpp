@@ -17,12 +17,14 @@ Result<int> tokenize(const Flags& f) {
   VT_TRY(auto tokenizer, Tokenizer::load(*file));
   auto ids = tokenizer->encode(f.text, {!f.no_special, f.parse_special});
   if (!f.json) {
-    for (std::int32_t id : ids) fmt::print("{:>8}  {}\n", id, to_json(json::string(tokenizer->piece(id))));
+    for (std::int32_t id : ids)
+      fmt::print("{:>8}  {}\n", id, to_json(json::string(tokenizer->piece(id))));
     return 0;
   }
   json::array pieces;
   for (std::int32_t id : ids) pieces.push_back(json::string(tokenizer->piece(id)));
-  print_json(json::object{{"ids", json::array(ids.begin(), ids.end())}, {"pieces", std::move(pieces)}});
+  print_json(
+      json::object{{"ids", json::array(ids.begin(), ids.end())}, {"pieces", std::move(pieces)}});
   return 0;
 }
 
@@ -31,7 +33,8 @@ std::function<int()> add(CLI::App& app) {
   f->model.add(app);
   app.add_option("--text", f->text, "text to encode")->required();
   app.add_flag("--no-special", f->no_special, "add no BOS or EOS");
-  app.add_flag("--parse-special", f->parse_special, "special tokens spelt in the text become those tokens");
+  app.add_flag("--parse-special", f->parse_special,
+               "special tokens spelt in the text become those tokens");
   app.add_flag("--json", f->json, "print one JSON document");
   return [f] {
     auto code = tokenize(*f);

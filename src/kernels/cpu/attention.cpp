@@ -1,5 +1,5 @@
-// Attention over pages: threads take (sequence, kv head, block of rows); the rows of a block and the
-// query heads of the kv head's group share one pass over the pages.
+// Attention over pages: threads take (sequence, kv head, block of rows); the rows of a block and
+// the query heads of the kv head's group share one pass over the pages.
 #include <algorithm>
 
 #include "kernels/cpu/backend.h"

@@ -12,13 +12,27 @@ namespace {
 constexpr std::int64_t kAccBytes = static_cast<std::int64_t>(kMaxRows) * kPanel * 4;
 constexpr std::int64_t kUnpackedBytes = kAmxBlock * kStep16Bytes;
 static_assert(kUnpackedBytes >= (kBlockK + kStep) * kPanel * 4);
+// As --isa has them, in the order of Isa.
+constexpr const char* kIsaNames[] = {"avx2", "avx512", "vnni", "bf16", "amx"};
+
+Isa best_isa() {
+  const CpuFeatures& f = cpu_features();
+  if (f.amx_bf16) return Isa::kAmx;
+  if (f.avx512_bf16 && f.avx512_vnni) return Isa::kBf16;
+  if (f.avx512_vnni) return Isa::kVnni;
+  return f.avx512 ? Isa::kAvx512 : Isa::kAvx2;
+}
+
 // Enough for pages of 1024 positions and heads of 1024 dims.
 constexpr std::int64_t kAttentionBytes = attention_scratch(1024, 1024) * 4;
 
 }  // namespace
 
-CpuBackend::CpuBackend(const KernelTable& kernels, bool amx, int threads)
-    : k_(kernels), amx_(amx), pool_(threads), workers_(threads) {
+CpuBackend::CpuBackend(Isa isa, int threads)
+    : isa_(isa),
+      k_(isa == Isa::kAvx2 ? avx2::kTable : avx512::kTable),
+      pool_(threads),
+      workers_(threads) {
   for (Worker& w : workers_) {
     auto memory = allocate_host(kAccBytes + kUnpackedBytes + kAttentionBytes);
     VT_CHECK(memory.ok(), "{}", memory.error().message);
@@ -31,7 +45,7 @@ CpuBackend::CpuBackend(const KernelTable& kernels, bool amx, int threads)
 }
 
 std::string CpuBackend::description() const {
-  return fmt::format("cpu ({}{}, {} thread{}, {})", k_.name, amx_ ? " + amx" : "", threads(),
+  return fmt::format("cpu ({}, {} thread{}, {})", kIsaNames[static_cast<int>(isa_)], threads(),
                      threads() == 1 ? "" : "s", cpu_model_name());
 }
 
@@ -52,10 +66,10 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
   auto packed = std::make_unique<PackedWeight>(m, std::move(buffer));
   if (packed->layout() != Layout::kRows)
     pool_.run(packed->panels(), [&](std::int64_t p, int) { packed->pack_panel(m, p); });
-  std::int64_t padded = packed->steps() * kStep;
-  if (amx_ && padded > x16_cols_) {
-    VT_TRY(x16_, allocate_host(static_cast<std::int64_t>(kMaxRows) * padded * 2));
-    x16_cols_ = padded;
+  if (packed->steps() > prepared_steps_) {
+    // Two bytes an element: bf16, or int8 with eight bytes for every 32.
+    VT_TRY(prepared_, allocate_host(kMaxRows * packed->steps() * kStep * 2));
+    prepared_steps_ = packed->steps();
   }
   return std::unique_ptr<Weight>(std::move(packed));
 }
@@ -68,22 +82,31 @@ std::int64_t CpuBackend::kv_page_bytes(const KvShape& s) const {
 
 }  // namespace cpu
 
+namespace {
+
+Result<std::unique_ptr<Backend>> create_cpu(const BackendOptions& options) {
+  if (!cpu_features().avx2)
+    return make_error(ErrorCode::kUnavailable,
+                      "the cpu backend needs AVX2, FMA and F16C, which this CPU does not have");
+  cpu::Isa best = cpu::best_isa(), isa = best;
+  if (!options.isa.empty()) {
+    std::string have;
+    bool found = false;
+    for (int i = 0; i <= static_cast<int>(best); ++i) {
+      have += fmt::format("{}{}", i ? ", " : "", cpu::kIsaNames[i]);
+      if (options.isa == cpu::kIsaNames[i]) isa = static_cast<cpu::Isa>(i), found = true;
+    }
+    if (!found)
+      return make_error(ErrorCode::kInvalid, "instruction set '{}': this CPU has {}", options.isa,
+                        have);
+  }
+  int threads = options.threads > 0 ? options.threads : ThreadPool::available_cpus();
+  return std::unique_ptr<Backend>(std::make_unique<cpu::CpuBackend>(isa, threads));
+}
+
+}  // namespace
+
 extern const BackendDef kBackend_cpu;
-const BackendDef kBackend_cpu{
-    "cpu", 10, [](const BackendOptions& options) -> Result<std::unique_ptr<Backend>> {
-      const CpuFeatures& f = cpu_features();
-      if (!f.avx2)
-        return make_error(ErrorCode::kUnavailable,
-                          "the cpu backend needs AVX2, FMA and F16C, which this CPU does not have");
-      int threads = options.threads > 0 ? options.threads : ThreadPool::available_cpus();
-      bool avx512 = f.avx512 && options.isa != "avx2";
-      bool amx = f.amx_bf16 && (options.isa.empty() || options.isa == "amx");
-      if (!options.isa.empty() && options.isa != (amx ? "amx" : avx512 ? "avx512" : "avx2"))
-        return make_error(ErrorCode::kUnavailable,
-                          "instruction set '{}' is not one this CPU has (avx2, avx512, amx)",
-                          options.isa);
-      const cpu::KernelTable& table = avx512 ? cpu::avx512::kTable : cpu::avx2::kTable;
-      return std::unique_ptr<Backend>(std::make_unique<cpu::CpuBackend>(table, amx, threads));
-    }};
+const BackendDef kBackend_cpu{"cpu", 10, create_cpu};
 
 }  // namespace vitrine

@@ -1,8 +1,7 @@
 // cpu: AVX2, AVX-512 or AMX as found at run time, on a thread pool of its own.
 //
-// Two arithmetics of matmul, one per (weight type, instruction set), the same at every M:
-//   fp32   activations and weights in fp32, acc = fma(x, w, acc) in ascending k  (AVX2, AVX-512)
-//   amx    activations and weights in bf16, TDPBF16PS over steps of 32 k         (bf16, q8_0 on AMX)
+// A product has one arithmetic per (weight type, instruction set), the same at every M:
+// arithmetic_of() in packed.h, and the table in ARCHITECTURE.md.
 #pragma once
 
 #include <memory>
@@ -16,7 +15,7 @@ namespace vitrine::cpu {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const KernelTable& kernels, bool amx, int threads);
+  CpuBackend(Isa isa, int threads);
 
   std::string name() const override { return "cpu"; }
   std::string description() const override;
@@ -56,22 +55,24 @@ class CpuBackend final : public Backend {
     float* attention = nullptr;  // attention_scratch()
     bool amx_ready = false;
   };
-  bool uses_amx(const PackedWeight& w) const;
+  // Activations in the form that the weight's arithmetic takes.
+  void prepare(const float* x, std::int64_t M, const PackedWeight& w);
   void matmul_rows(float* out, const float* x, std::int64_t M, const PackedWeight& w,
                    const float* bias);
   void panel_fp32(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M);
   void panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M);
-  void panel_amx(Worker& worker, const PackedWeight& w, std::int64_t p, int M);
+  void panel_bf16(Worker& worker, const PackedWeight& w, std::int64_t p, int M);
+  void panel_vnni(Worker& worker, const PackedWeight& w, std::int64_t p, int M);
   // f(begin, end) over rows, on the pool when there is enough to do for it to pay.
   template <typename F>
   void over_rows(std::int64_t rows, std::int64_t work_per_row, F&& f);
 
+  Isa isa_;
   const KernelTable& k_;
-  bool amx_;
   ThreadPool pool_;
   std::vector<Worker> workers_;
-  Buffer x16_;  // (kMaxRows, widest K) bf16 activations
-  std::int64_t x16_cols_ = 0;
+  Buffer prepared_;  // activations of up to kMaxRows rows of the widest matrix, bf16 or int8
+  std::int64_t prepared_steps_ = 0;
 };
 
 }  // namespace vitrine::cpu

@@ -9,10 +9,14 @@ namespace {
 
 Act act_of(Activation activation) {
   switch (activation) {
-    case Activation::kSilu: return Act::kSilu;
-    case Activation::kGelu: return Act::kGelu;
-    case Activation::kGeluTanh: return Act::kGeluTanh;
-    case Activation::kRelu: return Act::kRelu;
+    case Activation::kSilu:
+      return Act::kSilu;
+    case Activation::kGelu:
+      return Act::kGelu;
+    case Activation::kGeluTanh:
+      return Act::kGeluTanh;
+    case Activation::kRelu:
+      return Act::kRelu;
   }
   return Act::kSilu;
 }

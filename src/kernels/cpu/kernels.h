@@ -1,5 +1,6 @@
-// The inner kernels, on raw pointers. The files under isa/ implement this table once per instruction
-// set; the backend picks a table at start. Nothing here allocates, throws or knows of threads.
+// The inner kernels, on raw pointers. The files under isa/ implement this table once per
+// instruction set; the backend picks a table at start. Nothing here allocates, throws or knows of
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -39,9 +40,9 @@ inline constexpr int padded_head_dim(int head_dim) { return (head_dim + 15) / 16
 // A page holds, for each kv head, K transposed (D,P) and, behind all heads' K, V (P, padded D).
 struct AttentionArgs {
   int queries;
-  const float* q[kMaxQueries];   // (D)
-  float* out[kMaxQueries];       // (D)
-  int first[kMaxQueries];        // positions seen: first .. last
+  const float* q[kMaxQueries];  // (D)
+  float* out[kMaxQueries];      // (D)
+  int first[kMaxQueries];       // positions seen: first .. last
   int last[kMaxQueries];
   const std::int32_t* block_table;
   const std::byte* pages;
@@ -85,25 +86,42 @@ namespace avx512 {
 extern const KernelTable kTable;
 }
 
-// AMX: bf16 activations and weights, TDPBF16PS at every M. Only for k16 bf16 and kQ8 panels.
-// x (rounded up to 16 rows, K rounded up to 32) bf16, zero where padded; acc as above.
-struct AmxArgs {
+// bf16 activations and weights (k16 panels of bf16): VDPBF16PS, or TDPBF16PS where there is AMX, at
+// every M. AMX decodes kQ8 panels to bf16 as well.
+struct Bf16Args {
   PanelType type;
   const std::byte* panel;
-  const std::uint16_t* x;
-  std::int64_t ldx;    // elements
-  std::int64_t steps;  // of 32 k
+  const std::uint16_t* x;  // (M, ldx) bf16, zero where padded; AMX reads up to the next 16 rows
+  std::int64_t ldx;        // elements: steps * 32
+  std::int64_t steps;      // of 32 k
   int M;
-  float* acc;          // (M rounded up to 16, 32)
-  std::byte* unpacked; // kAmxBlock * kStep16Bytes, 64-byte aligned
+  float* acc;           // (M, 32); AMX writes up to the next 16 rows
+  std::byte* unpacked;  // AMX: kAmxBlock * kStep16Bytes, 64-byte aligned
 };
+void bf16_matmul_panel(const Bf16Args& args);
+// n floats to bf16, round to nearest even; out padded with zeros to n_padded (a multiple of 16).
+void bf16_convert(std::uint16_t* out, const float* x, std::int64_t n, std::int64_t n_padded);
+
 inline constexpr int kAmxBlock = 16;  // steps unpacked at once: 32 KiB
-void amx_matmul_panel(const AmxArgs& args);
-// n floats to bf16, round to nearest even; out padded with zeros to n_padded.
-void amx_convert(std::uint16_t* out, const float* x, std::int64_t n, std::int64_t n_padded);
+void amx_matmul_panel(const Bf16Args& args);
 // Once per thread, before its first tile.
 void amx_configure();
 // Operations done in `rounds` of four independent tile products.
 double amx_flops(std::int64_t rounds);
+
+// int8 activations with a scale per 32 (kQ8 panels): VPDPBUSD at every M.
+struct VnniArgs {
+  const std::byte* panel;
+  const std::int8_t* x;       // (M, steps, 32)
+  const float* scale;         // (M, steps)
+  const std::int32_t* start;  // (M, steps): -128 times the sum of the group
+  std::int64_t steps;
+  int M;
+  float* acc;  // (M, 32)
+};
+void vnni_matmul_panel(const VnniArgs& args);
+// One row of steps * 32 floats.
+void vnni_quantize(const float* x, std::int64_t steps, std::int8_t* out, float* scale,
+                   std::int32_t* start);
 
 }  // namespace vitrine::cpu

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/cpu/backend.h"
+#include "kernels/cpu/over_rows.h"
 #include "quant/format.h"
 
 namespace vitrine::cpu {
@@ -30,10 +31,6 @@ void CpuBackend::embed_(Tensor out, const Weight& table, Tensor ids, float scale
   });
 }
 
-bool CpuBackend::uses_amx(const PackedWeight& w) const {
-  return amx_ && (w.dtype() == DType::kBF16 || w.layout() == Layout::kQ8);
-}
-
 void CpuBackend::matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) {
   const auto& packed = static_cast<const PackedWeight&>(w);
   std::int64_t M = x.dim(0), N = w.rows(), K = w.cols();
@@ -44,26 +41,27 @@ void CpuBackend::matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) {
 
 void CpuBackend::matmul_rows(float* out, const float* x, std::int64_t M, const PackedWeight& w,
                              const float* bias) {
-  std::int64_t N = w.rows(), K = w.cols();
-  bool amx = uses_amx(w);
-  if (amx) {
-    // Rows up to the next multiple of 16 are whatever was there: their results are not read.
-    auto* x16 = static_cast<std::uint16_t*>(x16_.data());
-    std::int64_t padded = w.steps() * kStep;
-    pool_.run_ranges(M, 16, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t m = begin; m < end; ++m)
-        amx_convert(x16 + m * padded, x + m * K, K, padded);
-    });
-  }
+  std::int64_t N = w.rows();
+  prepare(x, M, w);
+  Arithmetic arithmetic = arithmetic_of(w.dtype(), isa_);
   pool_.run(w.panels(), [&](std::int64_t p, int thread) {
     Worker& worker = workers_[thread];
     int rows = static_cast<int>(M);
-    if (amx)
-      panel_amx(worker, w, p, rows);
-    else if (w.layout() == Layout::kRows)
-      panel_rows(worker, w, p, x, rows);
-    else
-      panel_fp32(worker, w, p, x, rows);
+    switch (arithmetic) {
+      case Arithmetic::kFp32:
+        panel_fp32(worker, w, p, x, rows);
+        break;
+      case Arithmetic::kRows:
+        panel_rows(worker, w, p, x, rows);
+        break;
+      case Arithmetic::kVnni:
+        panel_vnni(worker, w, p, rows);
+        break;
+      case Arithmetic::kBf16:
+      case Arithmetic::kAmx:
+        panel_bf16(worker, w, p, rows);
+        break;
+    }
     std::int64_t first = p * kPanel, n = std::min<std::int64_t>(kPanel, N - first);
     for (std::int64_t m = 0; m < M; ++m) {
       const float* from = worker.acc + m * kPanel;
@@ -78,8 +76,8 @@ void CpuBackend::matmul_rows(float* out, const float* x, std::int64_t M, const P
 
 void CpuBackend::panel_fp32(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x,
                             int M) {
-  k_.matmul_panel({panel_type(w.dtype()), w.panel(p), x, w.cols(), w.cols(), M, worker.acc,
-                   worker.unpacked});
+  k_.matmul_panel(
+      {panel_type(w.dtype()), w.panel(p), x, w.cols(), w.cols(), M, worker.acc, worker.unpacked});
 }
 
 // Formats without a layout of their own: decode 32 rows by blocks, then the same fp32 arithmetic.
@@ -103,11 +101,57 @@ void CpuBackend::panel_rows(Worker& worker, const PackedWeight& w, std::int64_t 
     }
 }
 
-void CpuBackend::panel_amx(Worker& worker, const PackedWeight& w, std::int64_t p, int M) {
+namespace {
+
+// int8 activations, then their scales and starts, in one buffer.
+struct VnniRows {
+  VnniRows(void* buffer, std::int64_t M, std::int64_t steps)
+      : x(static_cast<std::int8_t*>(buffer)),
+        scale(reinterpret_cast<float*>(x + M * steps * kStep)),
+        start(reinterpret_cast<std::int32_t*>(scale + M * steps)) {}
+  std::int8_t* x;
+  float* scale;
+  std::int32_t* start;
+};
+
+}  // namespace
+
+void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w) {
+  std::int64_t K = w.cols(), steps = w.steps();
+  Arithmetic arithmetic = arithmetic_of(w.dtype(), isa_);
+  if (arithmetic == Arithmetic::kFp32 || arithmetic == Arithmetic::kRows) return;
+  over_rows(M, K, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t m = begin; m < end; ++m) {
+      if (arithmetic == Arithmetic::kVnni) {
+        VnniRows to(prepared_.data(), M, steps);
+        vnni_quantize(x + m * K, steps, to.x + m * steps * kStep, to.scale + m * steps,
+                      to.start + m * steps);
+      } else {
+        bf16_convert(static_cast<std::uint16_t*>(prepared_.data()) + m * steps * kStep, x + m * K,
+                     K, steps * kStep);
+      }
+    }
+  });
+}
+
+// AMX reads and computes whole tiles of 16 rows; what the surplus rows hold does not matter.
+void CpuBackend::panel_bf16(Worker& worker, const PackedWeight& w, std::int64_t p, int M) {
+  Bf16Args args{panel_type(w.dtype()),
+                w.panel(p),
+                static_cast<const std::uint16_t*>(prepared_.data()),
+                w.steps() * kStep,
+                w.steps(),
+                M,
+                worker.acc,
+                reinterpret_cast<std::byte*>(worker.unpacked)};
+  if (isa_ != Isa::kAmx) return bf16_matmul_panel(args);
   if (!worker.amx_ready) amx_configure(), worker.amx_ready = true;
-  amx_matmul_panel({panel_type(w.dtype()), w.panel(p),
-                    static_cast<const std::uint16_t*>(x16_.data()), w.steps() * kStep, w.steps(), M,
-                    worker.acc, reinterpret_cast<std::byte*>(worker.unpacked)});
+  amx_matmul_panel(args);
+}
+
+void CpuBackend::panel_vnni(Worker& worker, const PackedWeight& w, std::int64_t p, int M) {
+  VnniRows rows(prepared_.data(), M, w.steps());
+  vnni_matmul_panel({w.panel(p), rows.x, rows.scale, rows.start, w.steps(), M, worker.acc});
 }
 
 }  // namespace vitrine::cpu

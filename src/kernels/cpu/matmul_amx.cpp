@@ -1,13 +1,11 @@
 // AMX: 32 outputs against M rows in bf16, accumulated in fp32 by TDPBF16PS.
 //
 // Arithmetic at every M: k in ascending steps of 32, each output's sum kept in a tile (or, between
-// blocks of an unpacked type, stored and loaded again, which changes nothing). A tile of sixteen rows
-// gives each row the bits that it would have alone. Tiles: 0..3 sums of 32 rows x 32 outputs, 4..5
-// activations, 6..7 weights. q8_0 is decoded to bf16 (d * q, rounded once) 16 steps at a time into
-// 32 KiB, then used by all rows. Bound: memory up to 16 rows, the tile unit beyond.
+// blocks of an unpacked type, stored and loaded again, which changes nothing). A tile of sixteen
+// rows gives each row the bits that it would have alone. Tiles: 0..3 sums of 32 rows x 32
+// outputs, 4..5 activations, 6..7 weights. q8_0 is decoded to bf16 (d * q, rounded once) 16 steps
+// at a time into 32 KiB, then used by all rows. Bound: memory up to 16 rows, the tile unit beyond.
 #include <immintrin.h>
-
-#include <cstring>
 
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/packed.h"
@@ -66,7 +64,8 @@ void rows_by_panel(const std::byte* w, const std::uint16_t* x, std::int64_t ldx,
   }
 }
 
-void all_rows(const std::byte* w, const AmxArgs& a, std::int64_t step, std::int64_t steps, bool first) {
+void all_rows(const std::byte* w, const Bf16Args& a, std::int64_t step, std::int64_t steps,
+              bool first) {
   for (int m = 0; m < a.M; m += 32) {
     const std::uint16_t* x = a.x + m * a.ldx + step * kStep;
     if (a.M - m > 16)
@@ -85,7 +84,8 @@ __m512i pair(__m512 even, __m512 odd) {
 
 void unpack_q8(const std::byte* step, std::byte* to) {
   for (int tile = 0; tile < 2; ++tile) {
-    __m512 d = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(step + tile * 32)));
+    __m512 d =
+        _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(step + tile * 32)));
     const std::byte* quads = step + kPanel * 2 + tile * (kPanel * kStep / 2);
     std::byte* out = to + tile * (kStep16Bytes / 2);
     for (int i = 0; i < 8; ++i) {
@@ -128,26 +128,13 @@ double amx_flops(std::int64_t rounds) {
   return 4.0 * 2 * 16 * 16 * 32 * static_cast<double>(rounds);
 }
 
-void amx_matmul_panel(const AmxArgs& a) {
+void amx_matmul_panel(const Bf16Args& a) {
   if (a.type == PanelType::kBF16) return all_rows(a.panel, a, 0, a.steps, true);
   for (std::int64_t s = 0; s < a.steps; s += kAmxBlock) {
     std::int64_t n = a.steps - s < kAmxBlock ? a.steps - s : kAmxBlock;
     for (std::int64_t i = 0; i < n; ++i)
       unpack_q8(a.panel + (s + i) * kStepQ8Bytes, a.unpacked + i * kStep16Bytes);
     all_rows(a.unpacked, a, s, n, s == 0);
-  }
-}
-
-void amx_convert(std::uint16_t* out, const float* x, std::int64_t n, std::int64_t n_padded) {
-  std::int64_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
-                        reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_loadu_ps(x + i))));
-  for (; i < n_padded; i += 16) {
-    auto count = static_cast<unsigned>(n > i ? n - i : 0);
-    __m512 v = _mm512_maskz_loadu_ps(static_cast<__mmask16>(count >= 16 ? 0xFFFF : (1u << count) - 1), x + i);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
-                        reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v)));
   }
 }
 

@@ -14,10 +14,14 @@ std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / t
 std::int64_t panel_bytes_of(Layout layout, std::int64_t cols) {
   std::int64_t steps = round_up(cols, kStep) / kStep;
   switch (layout) {
-    case Layout::kF32: return cols * kPanel * 4;
-    case Layout::k16: return steps * kStep16Bytes;
-    case Layout::kQ8: return steps * kStepQ8Bytes;
-    case Layout::kRows: return 0;
+    case Layout::kF32:
+      return cols * kPanel * 4;
+    case Layout::k16:
+      return steps * kStep16Bytes;
+    case Layout::kQ8:
+      return steps * kStepQ8Bytes;
+    case Layout::kRows:
+      return 0;
   }
   return 0;
 }
@@ -29,6 +33,23 @@ Layout PackedWeight::layout_of(DType dtype) {
   if (dtype == DType::kF16 || dtype == DType::kBF16) return Layout::k16;
   if (dtype == Q8_0::kInfo.dtype) return Layout::kQ8;
   return Layout::kRows;
+}
+
+Arithmetic arithmetic_of(DType dtype, Isa isa) {
+  switch (PackedWeight::layout_of(dtype)) {
+    case Layout::kRows:
+      return Arithmetic::kRows;
+    case Layout::kQ8:
+      return isa == Isa::kAmx    ? Arithmetic::kAmx
+             : isa >= Isa::kVnni ? Arithmetic::kVnni
+                                 : Arithmetic::kFp32;
+    case Layout::k16:
+      if (dtype != DType::kBF16 || isa < Isa::kBf16) return Arithmetic::kFp32;
+      return isa == Isa::kAmx ? Arithmetic::kAmx : Arithmetic::kBf16;
+    case Layout::kF32:
+      break;
+  }
+  return Arithmetic::kFp32;
 }
 
 std::int64_t PackedWeight::size_of(DType dtype, std::int64_t rows, std::int64_t cols) {

@@ -15,8 +15,8 @@ double seconds_since(Clock::time_point start) {
 
 }  // namespace
 
-// Best of several short runs on all threads: a peak is what the machine can do, not what it did while
-// something else ran.
+// Best of several short runs on all threads: a peak is what the machine can do, not what it did
+// while something else ran.
 Peak CpuBackend::measure_peak() {
   constexpr std::int64_t kRounds = 1 << 20, kAmxRounds = 1 << 16, kRuns = 5;
   constexpr std::int64_t kBytes = std::int64_t{512} << 20;
@@ -26,7 +26,7 @@ Peak CpuBackend::measure_peak() {
     std::vector<double> flops(threads(), 0);
     auto start = Clock::now();
     pool_.run(threads(), [&](std::int64_t i, int) {
-      flops[i] = amx_ ? amx_flops(kAmxRounds) : k_.fma_flops(kRounds, &sinks[i]);
+      flops[i] = isa_ == Isa::kAmx ? amx_flops(kAmxRounds) : k_.fma_flops(kRounds, &sinks[i]);
     });
     double total = 0;
     for (double f : flops) total += f;

@@ -41,7 +41,8 @@ void RefBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const Kv
     for (std::int64_t t = index.row_offsets.i32()[s]; t < index.row_offsets.i32()[s + 1]; ++t)
       for (std::int64_t h = 0; h < H; ++h) {
         std::int64_t last = index.positions.i32()[t], kv = h / (H / K);
-        std::int64_t first = params.window > 0 ? std::max<std::int64_t>(0, last - params.window + 1) : 0;
+        std::int64_t first =
+            params.window > 0 ? std::max<std::int64_t>(0, last - params.window + 1) : 0;
         const float* query = q.f32() + (t * H + h) * D;
         float* to = out.f32() + (t * H + h) * D;
         auto page = [&](std::int64_t p) { return index.block_table.i32()[s * B + p / P]; };

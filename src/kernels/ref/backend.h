@@ -24,7 +24,9 @@ class RefBackend final : public Backend {
   Result<Buffer> allocate(std::int64_t bytes) override;
   void write(void* to, const void* from, std::int64_t bytes) override;
   const void* read(const void* from, std::int64_t, void*) override { return from; }
-  std::int64_t packed_bytes(DType, std::int64_t, std::int64_t, WeightUse) const override { return 0; }
+  std::int64_t packed_bytes(DType, std::int64_t, std::int64_t, WeightUse) const override {
+    return 0;
+  }
   Result<std::unique_ptr<Weight>> pack(const MatrixSource& source, WeightUse use) override;
   std::int64_t kv_page_bytes(const KvShape& shape) const override;
 

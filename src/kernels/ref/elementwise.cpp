@@ -8,11 +8,14 @@ namespace {
 
 float apply(float x, Activation activation) {
   switch (activation) {
-    case Activation::kSilu: return x / (1 + std::exp(-x));
-    case Activation::kGelu: return 0.5f * x * (1 + std::erf(x * 0.70710678118654752f));
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+    case Activation::kGelu:
+      return 0.5f * x * (1 + std::erf(x * 0.70710678118654752f));
     case Activation::kGeluTanh:
       return 0.5f * x * (1 + std::tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)));
-    case Activation::kRelu: return x > 0 ? x : 0;
+    case Activation::kRelu:
+      return x > 0 ? x : 0;
   }
   return x;
 }

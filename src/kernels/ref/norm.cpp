@@ -25,8 +25,7 @@ void RefBackend::layer_norm_(Tensor out, Tensor x, Tensor w, Tensor b, float eps
     for (std::int64_t e = 0; e < E; ++e) squares += (from[e] - mean) * (from[e] - mean);
     float scale = 1 / std::sqrt(squares / static_cast<float>(E) + eps);
     for (std::int64_t e = 0; e < E; ++e)
-      out.f32()[t * E + e] =
-          (from[e] - mean) * scale * w.f32()[e] + (b.defined() ? b.f32()[e] : 0);
+      out.f32()[t * E + e] = (from[e] - mean) * scale * w.f32()[e] + (b.defined() ? b.f32()[e] : 0);
   }
 }
 

@@ -58,7 +58,8 @@ inline ScaleMin fit_scale_min(const float* x, int n, int levels) {
     if (scale <= 0) continue;
     float error = 0;
     for (int i = 0; i < n; ++i) {
-      float q = std::clamp(std::nearbyint((x[i] - offset) / scale), 0.0f, static_cast<float>(levels));
+      float q =
+          std::clamp(std::nearbyint((x[i] - offset) / scale), 0.0f, static_cast<float>(levels));
       float e = scale * q + offset - x[i];
       error += e * e;
     }
@@ -69,8 +70,9 @@ inline ScaleMin fit_scale_min(const float* x, int n, int levels) {
 
 // Fits the eight groups of a 256-weight block and packs the two super-scales and twelve bytes.
 // levels[i] receives the level of each weight, 0..max_level.
-inline void encode_k_groups(const float* x, int max_level, float& d, float& dmin, std::uint8_t* packed,
-                            std::uint8_t* levels, float (*round_half)(float)) {
+inline void encode_k_groups(const float* x, int max_level, float& d, float& dmin,
+                            std::uint8_t* packed, std::uint8_t* levels,
+                            float (*round_half)(float)) {
   ScaleMin fits[8];
   float top_scale = 0, top_min = 0;
   for (int j = 0; j < 8; ++j) {

@@ -1,10 +1,12 @@
-// FlashAttention over the pages: for each page, scores of up to 8 queries, online softmax, weighted sum.
+// FlashAttention over the pages: for each page, scores of up to 8 queries, online softmax, weighted
+// sum.
 //
 // Tiles are pages, so their borders are fixed positions and a query's arithmetic does not depend on
-// chunks, threads or the other queries of the call: dot products in ascending d, the running maximum
-// and sum per page, values in ascending position. Each K and V element is loaded and converted once
-// for all queries of the call. K is stored (D,P): one vector is one d of many positions.
-// Dao et al., "FlashAttention", 2022; Milakov and Gimelshein, "Online normalizer calculation", 2018.
+// chunks, threads or the other queries of the call: dot products in ascending d, the running
+// maximum and sum per page, values in ascending position. Each K and V element is loaded and
+// converted once for all queries of the call. K is stored (D,P): one vector is one d of many
+// positions. Dao et al., "FlashAttention", 2022; Milakov and Gimelshein, "Online normalizer
+// calculation", 2018.
 #include <cmath>
 #include <cstring>
 
@@ -122,8 +124,8 @@ void attend(const AttentionArgs& a) {
   }
   std::memset(out, 0, sizeof(float) * Q * D);
   for (int p = first / a.page_size; p <= last / a.page_size; ++p)
-    page_of<kType, Q>(a, p * a.page_size, a.pages + a.block_table[p] * a.page_bytes, scores, out, top,
-                      sum);
+    page_of<kType, Q>(a, p * a.page_size, a.pages + a.block_table[p] * a.page_bytes, scores, out,
+                      top, sum);
   for (int q = 0; q < Q; ++q) {
     Vf inverse = set1(1 / sum[q]);
     for (int d = 0; d < D; d += W) store(out + q * D + d, mul(load(out + q * D + d), inverse));
@@ -134,14 +136,22 @@ void attend(const AttentionArgs& a) {
 template <KvType kType>
 void attend_all(const AttentionArgs& a) {
   switch (a.queries) {
-    case 1: return attend<kType, 1>(a);
-    case 2: return attend<kType, 2>(a);
-    case 3: return attend<kType, 3>(a);
-    case 4: return attend<kType, 4>(a);
-    case 5: return attend<kType, 5>(a);
-    case 6: return attend<kType, 6>(a);
-    case 7: return attend<kType, 7>(a);
-    default: return attend<kType, 8>(a);
+    case 1:
+      return attend<kType, 1>(a);
+    case 2:
+      return attend<kType, 2>(a);
+    case 3:
+      return attend<kType, 3>(a);
+    case 4:
+      return attend<kType, 4>(a);
+    case 5:
+      return attend<kType, 5>(a);
+    case 6:
+      return attend<kType, 6>(a);
+    case 7:
+      return attend<kType, 7>(a);
+    default:
+      return attend<kType, 8>(a);
   }
 }
 
@@ -149,9 +159,12 @@ void attend_all(const AttentionArgs& a) {
 
 void attention(const AttentionArgs& a) {
   switch (a.type) {
-    case KvType::kF32: return attend_all<KvType::kF32>(a);
-    case KvType::kF16: return attend_all<KvType::kF16>(a);
-    case KvType::kBF16: return attend_all<KvType::kBF16>(a);
+    case KvType::kF32:
+      return attend_all<KvType::kF32>(a);
+    case KvType::kF16:
+      return attend_all<KvType::kF16>(a);
+    case KvType::kBF16:
+      return attend_all<KvType::kBF16>(a);
   }
 }
 
@@ -168,8 +181,8 @@ void store_kv(const float* x, std::int64_t n, std::byte* to, std::int64_t stride
       std::uint32_t bits;
       std::memcpy(&bits, x + i, 4);
       bool nan = (bits & 0x7FFFFFFF) > 0x7F800000;
-      auto half = static_cast<std::uint16_t>(
-          nan ? (bits >> 16) | 0x40 : (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+      auto half = static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40
+                                                 : (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
       std::memcpy(to + i * stride * 2, &half, 2);
     }
   }

@@ -1,5 +1,5 @@
-// Norms, rotary, activations: one row or one run of elements. A lane's result does not depend on where
-// in the run it stands: tails go through the same vector code on a padded copy.
+// Norms, rotary, activations: one row or one run of elements. A lane's result does not depend on
+// where in the run it stands: tails go through the same vector code on a padded copy.
 #include <cmath>
 #include <cstring>
 
@@ -87,10 +87,14 @@ Vf relu(Vf x) { return max(x, zero()); }
 template <typename F>
 void with_activation(Act act, F f) {
   switch (act) {
-    case Act::kSilu: return f([](Vf x) { return silu(x); });
-    case Act::kGelu: return f([](Vf x) { return gelu(x); });
-    case Act::kGeluTanh: return f([](Vf x) { return gelu_tanh(x); });
-    case Act::kRelu: return f([](Vf x) { return relu(x); });
+    case Act::kSilu:
+      return f([](Vf x) { return silu(x); });
+    case Act::kGelu:
+      return f([](Vf x) { return gelu(x); });
+    case Act::kGeluTanh:
+      return f([](Vf x) { return gelu_tanh(x); });
+    case Act::kRelu:
+      return f([](Vf x) { return relu(x); });
   }
 }
 

@@ -9,7 +9,8 @@ void matmul_panel(const PanelArgs& args);
 void matmul_block(const float* w, const float* x, std::int64_t ldx, int M, int kb, float* acc,
                   bool first);
 void rms_norm(float* out, const float* x, const float* w, std::int64_t n, float eps);
-void layer_norm(float* out, const float* x, const float* w, const float* b, std::int64_t n, float eps);
+void layer_norm(float* out, const float* x, const float* w, const float* b, std::int64_t n,
+                float eps);
 void rope(float* head, const float* table, std::int64_t half);
 void add(float* out, const float* a, const float* b, std::int64_t n);
 void activate(float* out, const float* x, std::int64_t n, Act act);

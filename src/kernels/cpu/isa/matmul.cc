@@ -2,8 +2,9 @@
 //
 // Arithmetic, the same for every weight type, M, ISA and block size: acc = fma(x[k], w[k], acc) in
 // ascending k, weights decoded exactly to fp32. Work: few rows read the packed panel directly (each
-// weight is decoded once and used M times from registers); many rows decode blocks of 128 k into the
-// first-level cache and run an 8 x 32 register tile over them. Bound: memory for few rows, FMA for many.
+// weight is decoded once and used M times from registers); many rows decode blocks of 128 k into
+// the first-level cache and run an 8 x 32 register tile over them. Bound: memory for few rows, FMA
+// for many.
 #include "kernels/cpu/isa/functions.h"
 #include "kernels/cpu/isa/simd.h"
 #include "kernels/cpu/packed.h"
@@ -12,8 +13,8 @@ namespace vitrine::cpu::VT_ISA {
 namespace {
 
 constexpr int W = Vf::kWidth;
-constexpr int kVecs = kPanel / W;      // vectors of a panel
-constexpr int kTileVecs = 16 / W;      // vectors of a tile of 16 outputs
+constexpr int kVecs = kPanel / W;  // vectors of a panel
+constexpr int kTileVecs = 16 / W;  // vectors of a tile of 16 outputs
 constexpr int kFusedRows = W == 16 ? 4 : 2;
 
 // Decoders: `group` consecutive k of the whole panel into w[group][kVecs].
@@ -68,7 +69,8 @@ void fused(const PanelArgs& a) {
         for (int v = 0; v < kVecs; ++v) acc[m][v] = fma(x, w[g][v], acc[m][v]);
       }
   };
-  constexpr std::int64_t kBytesPerK = Decode::kGroup == 1 ? kPanel * 4 : kPanel * 4 / Decode::kGroup;
+  constexpr std::int64_t kBytesPerK =
+      Decode::kGroup == 1 ? kPanel * 4 : kPanel * 4 / Decode::kGroup;
   for (; k + Decode::kGroup <= a.K; k += Decode::kGroup) {
     const std::byte* ahead = a.panel + k * kBytesPerK + 2048;
     _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T0);
@@ -106,7 +108,8 @@ constexpr int kTileRows = W == 16 ? 8 : 2;
 
 }  // namespace
 
-void matmul_block(const float* w, const float* x, std::int64_t ldx, int M, int kb, float* acc, bool first) {
+void matmul_block(const float* w, const float* x, std::int64_t ldx, int M, int kb, float* acc,
+                  bool first) {
   int m = 0;
   for (; m + kTileRows <= M; m += kTileRows)
     tile<kTileRows>(w, x + m * ldx, ldx, kb, acc + m * kPanel, first);
@@ -118,15 +121,18 @@ namespace {
 template <typename Decode>
 void panel(const PanelArgs& a) {
   switch (a.M) {
-    case 1: return fused<Decode, 1>(a);
-    case 2: return fused<Decode, 2>(a);
+    case 1:
+      return fused<Decode, 1>(a);
+    case 2:
+      return fused<Decode, 2>(a);
     case 3:
       if constexpr (kFusedRows >= 4) return fused<Decode, 3>(a);
       break;
     case 4:
       if constexpr (kFusedRows >= 4) return fused<Decode, 4>(a);
       break;
-    default: break;
+    default:
+      break;
   }
   for (std::int64_t k = 0; k < a.K; k += kBlockK) {
     int kb = static_cast<int>(a.K - k < kBlockK ? a.K - k : kBlockK);
@@ -139,8 +145,7 @@ void panel(const PanelArgs& a) {
       for (int i = 0; i < kb; i += Decode::kGroup) {
         Decode::decode(a.panel, k + i, group);
         for (int g = 0; g < Decode::kGroup; ++g)
-          for (int v = 0; v < kVecs; ++v)
-            store(a.unpacked + (i + g) * kPanel + v * W, group[g][v]);
+          for (int v = 0; v < kVecs; ++v) store(a.unpacked + (i + g) * kPanel + v * W, group[g][v]);
       }
     }
     matmul_block(w, a.x + k, a.ldx, a.M, kb, a.acc, k == 0);
@@ -151,10 +156,14 @@ void panel(const PanelArgs& a) {
 
 void matmul_panel(const PanelArgs& a) {
   switch (a.type) {
-    case PanelType::kF32: return panel<DecodeF32>(a);
-    case PanelType::kF16: return panel<Decode16<true>>(a);
-    case PanelType::kBF16: return panel<Decode16<false>>(a);
-    case PanelType::kQ8: return panel<DecodeQ8>(a);
+    case PanelType::kF32:
+      return panel<DecodeF32>(a);
+    case PanelType::kF16:
+      return panel<Decode16<true>>(a);
+    case PanelType::kBF16:
+      return panel<Decode16<false>>(a);
+    case PanelType::kQ8:
+      return panel<DecodeQ8>(a);
   }
 }
 

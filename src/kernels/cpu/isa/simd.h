@@ -1,5 +1,5 @@
-// The vector vocabulary of the kernels: one width per instruction set. Lane results are the same for
-// both (IEEE operations in the same order), reductions are not.
+// The vector vocabulary of the kernels: one width per instruction set. Lane results are the same
+// for both (IEEE operations in the same order), reductions are not.
 #pragma once
 
 #include <immintrin.h>
@@ -51,7 +51,8 @@ inline Vf load_bf16(const void* p) {
 inline void load_bf16_pairs(const void* p, Vf& low, Vf& high) {
   __m512i v = _mm512_loadu_si512(p);
   low = {_mm512_castsi512_ps(_mm512_slli_epi32(v, 16))};
-  high = {_mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(static_cast<int>(0xFFFF0000))))};
+  high = {
+      _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(static_cast<int>(0xFFFF0000))))};
 }
 inline void load_f16_pairs(const void* p, Vf& low, Vf& high) {
   __m512i v = _mm512_loadu_si512(p);
@@ -118,7 +119,8 @@ inline Vf load_bf16(const void* p) {
 inline void load_bf16_pairs(const void* p, Vf& low, Vf& high) {
   __m256i v = _mm256_loadu_si256(static_cast<const __m256i*>(p));
   low = {_mm256_castsi256_ps(_mm256_slli_epi32(v, 16))};
-  high = {_mm256_castsi256_ps(_mm256_and_si256(v, _mm256_set1_epi32(static_cast<int>(0xFFFF0000))))};
+  high = {
+      _mm256_castsi256_ps(_mm256_and_si256(v, _mm256_set1_epi32(static_cast<int>(0xFFFF0000))))};
 }
 inline void load_f16_pairs(const void* p, Vf& low, Vf& high) {
   __m256i v = _mm256_loadu_si256(static_cast<const __m256i*>(p));
