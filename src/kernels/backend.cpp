@@ -144,7 +144,7 @@ Result<std::unique_ptr<Backend>> create_backend(const std::string& name,
     if (name == def->name) return def->create(options);
     if (name == "auto") {
       auto backend = def->create(options);
-      if (backend.ok()) return backend;
+      if (backend.ok() || backend.error().code != ErrorCode::kUnavailable) return backend;
     }
   }
   return make_error(ErrorCode::kInvalid, "no backend '{}'; there are: {}", name, known);

@@ -21,7 +21,9 @@ const Name kEmbedding{"token_embd.weight", "model.embed_tokens.weight"};
 
 Result<Config> read_config(const ModelFile& file) {
   ConfigReader r(file);
-  Config c{read_decoder_config(r, kEmbedding)};
+  DecoderKeys keys;
+  keys.hf_missing = {.heads = 8, .kv_heads = 4, .head_dim = 256, .context = 131072, .eps = 1e-6f};
+  Config c{read_decoder_config(r, kEmbedding, keys)};
   c.rope = read_rope(r, c.head_dim, c.context, "full_attention", 1e6f);
   c.local_rope = read_rope(r, c.head_dim, c.context, "sliding_attention", 1e4f);
   int window = r.nullable_integer_or({"attention.sliding_window", "sliding_window"}, 0, 1 << 28,

@@ -13,12 +13,13 @@ int read_vocab(ConfigReader& c, const Name& embedding) {
   return 1;
 }
 
-int read_head_dim(ConfigReader& c, const DecoderConfig& d, Key key) {
+int read_head_dim(ConfigReader& c, const DecoderConfig& d, Key key, int missing) {
   if (c.has(key)) {
     int width = c.integer(key, 1, 1024);
     c.integer_or({"attention.value_length", ""}, width, width, width);
     return width;
   }
+  if (missing > 0) return missing;
   if (d.dim % d.heads != 0)
     c.fail(make_error(ErrorCode::kMalformed, "{}: {} dimensions do not divide into {} heads",
                       c.file().path(), d.dim, d.heads));
@@ -39,18 +40,23 @@ void refuse_unknown(ConfigReader& c) {
 }  // namespace
 
 DecoderConfig read_decoder_config(ConfigReader& c, const Name& embedding, const DecoderKeys& keys) {
+  const DecoderConfig missing = c.gguf() ? DecoderConfig{.eps = 0} : keys.hf_missing;
+  auto integer = [&](Key key, int max, int otherwise) {
+    return otherwise > 0 ? c.integer_or(key, 1, max, otherwise) : c.integer(key, 1, max);
+  };
   DecoderConfig d;
-  d.layers = c.integer(keys.layers, 1, 1024);
-  d.dim = c.integer(keys.dim, 1, 1 << 18);
-  d.heads = c.integer(keys.heads, 1, 1024);
-  d.kv_heads = c.integer_or(keys.kv_heads, 1, 1024, d.heads);
-  bool ffn_may_miss = keys.ffn_missing > 0 && !c.has(keys.ffn);
-  d.ffn = ffn_may_miss ? keys.ffn_missing * d.dim : c.integer(keys.ffn, 1, 1 << 20);
-  d.context = c.integer(keys.context, 1, 1 << 28);
-  bool eps_is_fixed = keys.eps.gguf.empty() && keys.eps.hf.empty();
-  d.eps = eps_is_fixed ? 1e-5f : c.number(keys.eps, 0, 1);
+  d.layers = integer(keys.layers, 1024, missing.layers);
+  d.dim = integer(keys.dim, 1 << 18, missing.dim);
+  d.heads = integer(keys.heads, 1024, missing.heads);
+  d.kv_heads = integer(keys.kv_heads, 1024, missing.kv_heads > 0 ? missing.kv_heads : d.heads);
+  d.ffn = integer(keys.ffn, 1 << 20, keys.ffn_missing > 0 ? keys.ffn_missing * d.dim : missing.ffn);
+  d.context = integer(keys.context, 1 << 28, missing.context);
+  if (missing.eps > 0)
+    d.eps = c.number_or(keys.eps, 0, 1, missing.eps);
+  else if (!keys.eps.gguf.empty() || !keys.eps.hf.empty())
+    d.eps = c.number(keys.eps, 0, 1);
   d.vocab = read_vocab(c, embedding);
-  d.head_dim = read_head_dim(c, d, keys.head_dim);
+  d.head_dim = read_head_dim(c, d, keys.head_dim, missing.head_dim);
   if (d.head_dim > 1024 || d.heads % d.kv_heads != 0)
     c.fail(make_error(ErrorCode::kMalformed,
                       "{}: {} heads over {} kv heads of width {}; heads must be a multiple and the "

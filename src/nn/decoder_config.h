@@ -29,6 +29,8 @@ struct DecoderKeys {
   int ffn_missing = 0;  // > 0: times dim, for files without the key
   Key context{"context_length", "max_position_embeddings"};
   Key eps{"attention.layer_norm_rms_epsilon", "rms_norm_eps"};  // both empty: always 1e-5
+  // What HF's class says about keys that config.json leaves out; 0: they must be there.
+  DecoderConfig hf_missing{.eps = 0};
 };
 
 // The vocabulary is the number of rows of `embedding`. Refuses what no architecture here computes:

@@ -21,7 +21,7 @@ struct RopeConfig {
   bool truncate = true;                             // yarn: whole-numbered borders
   float attention_factor = 0;                       // yarn, longrope; 0: the formula's default
   float mscale = 0, mscale_all_dim = 0;             // yarn
-  std::vector<float> short_factors, long_factors;   // longrope
+  std::vector<float> short_factors = {}, long_factors = {};  // longrope
 };
 
 // Reads the settings in GGUF keys, in the older HF spelling (rope_theta, rope_scaling) and in the

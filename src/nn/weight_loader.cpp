@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "formats/storage.h"
 #include "quant/format.h"
 
 namespace vitrine {
@@ -62,8 +63,8 @@ const TensorInfo* WeightLoader::get(const Name& name, Shape shape) {
     std::string known;
     for (const Format& f : all_formats())
       known += fmt::format("{}{}", known.empty() ? "" : ", ", f.info.name);
-    fail(make_error(ErrorCode::kUnsupported, "tensor '{}' has type number {}; this build reads {}",
-                    info->name, static_cast<int>(info->dtype), known));
+    fail(make_error(ErrorCode::kUnsupported, "tensor '{}' has type {}; this build reads {}",
+                    info->name, dtype_name(info->dtype), known));
     return nullptr;
   }
   bound_.insert(info->name);

@@ -67,8 +67,8 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
   if (packed->layout() != Layout::kRows)
     pool_.run(packed->panels(), [&](std::int64_t p, int) { packed->pack_panel(m, p); });
   if (packed->steps() > prepared_steps_) {
-    // Two bytes an element: bf16, or int8 with eight bytes for every 32.
-    VT_TRY(prepared_, allocate_host(kMaxRows * packed->steps() * kStep * 2));
+    // bf16: two bytes an element; 16-bit integers: two and, for every 32, eight more.
+    VT_TRY(prepared_, allocate_host(kMaxRows * packed->steps() * (kStep * 2 + 8)));
     prepared_steps_ = packed->steps();
   }
   return std::unique_ptr<Weight>(std::move(packed));

@@ -71,7 +71,8 @@ class CpuBackend final : public Backend {
   const KernelTable& k_;
   ThreadPool pool_;
   std::vector<Worker> workers_;
-  Buffer prepared_;  // activations of up to kMaxRows rows of the widest matrix, bf16 or int8
+  Buffer prepared_;  // activations of up to kMaxRows rows of the widest matrix, bf16 or 16-bit
+                     // integers
   std::int64_t prepared_steps_ = 0;
 };
 

@@ -109,19 +109,22 @@ void amx_configure();
 // Operations done in `rounds` of four independent tile products.
 double amx_flops(std::int64_t rounds);
 
-// int8 activations with a scale per 32 (kQ8 panels): VPDPBUSD at every M.
+// 16-bit activations with a scale per 32, as two int8 halves (kQ8 panels): VPDPBUSD at every M.
+struct VnniRows {
+  std::int8_t* high;    // (M, steps, 32)
+  std::int8_t* low;     // (M, steps, 32): activation = scale * (256 * high + low)
+  float* scale;         // (M, steps)
+  std::int32_t* start;  // (M, steps): -128 times the sum of the group's 256 * high + low
+};
 struct VnniArgs {
   const std::byte* panel;
-  const std::int8_t* x;       // (M, steps, 32)
-  const float* scale;         // (M, steps)
-  const std::int32_t* start;  // (M, steps): -128 times the sum of the group
+  VnniRows rows;
   std::int64_t steps;
   int M;
   float* acc;  // (M, 32)
 };
 void vnni_matmul_panel(const VnniArgs& args);
-// One row of steps * 32 floats.
-void vnni_quantize(const float* x, std::int64_t steps, std::int8_t* out, float* scale,
-                   std::int32_t* start);
+// One row of steps * 32 floats to row m.
+void vnni_quantize(const float* x, std::int64_t steps, std::int64_t m, const VnniRows& out);
 
 }  // namespace vitrine::cpu

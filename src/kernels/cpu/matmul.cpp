@@ -103,16 +103,13 @@ void CpuBackend::panel_rows(Worker& worker, const PackedWeight& w, std::int64_t 
 
 namespace {
 
-// int8 activations, then their scales and starts, in one buffer.
-struct VnniRows {
-  VnniRows(void* buffer, std::int64_t M, std::int64_t steps)
-      : x(static_cast<std::int8_t*>(buffer)),
-        scale(reinterpret_cast<float*>(x + M * steps * kStep)),
-        start(reinterpret_cast<std::int32_t*>(scale + M * steps)) {}
-  std::int8_t* x;
-  float* scale;
-  std::int32_t* start;
-};
+// The parts of the prepared activations, one after the other in the buffer.
+VnniRows vnni_rows(void* buffer, std::int64_t M, std::int64_t steps) {
+  auto* high = static_cast<std::int8_t*>(buffer);
+  auto* low = high + M * steps * kStep;
+  auto* scale = reinterpret_cast<float*>(low + M * steps * kStep);
+  return {high, low, scale, reinterpret_cast<std::int32_t*>(scale + M * steps)};
+}
 
 }  // namespace
 
@@ -123,9 +120,7 @@ void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w) 
   over_rows(M, K, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t m = begin; m < end; ++m) {
       if (arithmetic == Arithmetic::kVnni) {
-        VnniRows to(prepared_.data(), M, steps);
-        vnni_quantize(x + m * K, steps, to.x + m * steps * kStep, to.scale + m * steps,
-                      to.start + m * steps);
+        vnni_quantize(x + m * K, steps, m, vnni_rows(prepared_.data(), M, steps));
       } else {
         bf16_convert(static_cast<std::uint16_t*>(prepared_.data()) + m * steps * kStep, x + m * K,
                      K, steps * kStep);
@@ -150,8 +145,8 @@ void CpuBackend::panel_bf16(Worker& worker, const PackedWeight& w, std::int64_t 
 }
 
 void CpuBackend::panel_vnni(Worker& worker, const PackedWeight& w, std::int64_t p, int M) {
-  VnniRows rows(prepared_.data(), M, w.steps());
-  vnni_matmul_panel({w.panel(p), rows.x, rows.scale, rows.start, w.steps(), M, worker.acc});
+  vnni_matmul_panel(
+      {w.panel(p), vnni_rows(prepared_.data(), M, w.steps()), w.steps(), M, worker.acc});
 }
 
 }  // namespace vitrine::cpu
