@@ -104,7 +104,8 @@ void SamplingFlags::add(CLI::App& app) {
     values.emplace_back(p, std::move(value));
   }
   app.add_option("--seed", seed,
-                 "seed of the random numbers; without one, it is drawn and reported");
+                 "seed of the random numbers; without one, it is drawn and reported")
+      ->check(CLI::NonNegativeNumber);  // the parser would let -1 wrap around
   app.add_option("--samplers", order, "order of the transforms, by name")->delimiter(',');
   app.add_option("--logit-bias", bias, "ID:BIAS, added to that token's logit")->delimiter(',');
   std::string presets;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sampling/rng.h"
+#include "sampling/weight.h"
 
 namespace vitrine {
 namespace {
@@ -39,6 +40,10 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const ModelFile> 
   // Counted first: a context or a size that cannot be is refused before anything is loaded.
   ModelInfo info;
   VT_TRY(engine->plan_, plan_memory(*file, options, &info));
+  if (static_cast<std::size_t>(info.vocab) > kMaxVocab)
+    return make_error(ErrorCode::kUnsupported,
+                      "a vocabulary of {} tokens; sampling takes at most {}", info.vocab,
+                      kMaxVocab);
   ModelOptions model_options{options.step_tokens, engine->plan_.context, options.progress};
   VT_TRY(engine->model_, load_model(*file, *engine->backend_, model_options));
   VT_TRY(engine->runner_,

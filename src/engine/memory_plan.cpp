@@ -66,7 +66,14 @@ Result<int> choose_context(const EngineOptions& options, int model_context) {
     return make_error(ErrorCode::kInvalid,
                       "a context of {} was asked for; the model was made for at most {}",
                       options.context, model_context);
-  return options.context > 0 ? options.context : std::min(model_context, kDefaultContext);
+  int context = options.context > 0 ? options.context : std::min(model_context, kDefaultContext);
+  // Slots of the KV cache are 32-bit numbers.
+  constexpr std::int64_t kMaxPositions = std::int64_t{1} << 30;
+  if (static_cast<std::int64_t>(context) * options.sequences > kMaxPositions)
+    return make_error(ErrorCode::kTooLarge,
+                      "{} sequences of {} tokens are more than the {} positions a cache can have",
+                      options.sequences, context, kMaxPositions);
+  return context;
 }
 
 MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOptions& options,

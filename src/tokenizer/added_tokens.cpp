@@ -61,7 +61,13 @@ void PrefixFinder::find_all(std::string_view text, std::vector<Hit>& out) const 
   }
 }
 
-void AddedTokens::build(const Normalizer& normalizer) {
+Status AddedTokens::build(const Normalizer& normalizer) {
+  std::size_t bytes = 0;
+  for (const AddedToken& token : tokens_) bytes += token.content.size();
+  if (bytes > kMostBytes)
+    return make_error(ErrorCode::kTooLarge,
+                      "the tokenizer's {} added tokens have {} bytes; at most {} are allowed",
+                      tokens_.size(), bytes, kMostBytes);
   for (int g = 0; g < 4; ++g) {
     Group& group = groups_[g];
     std::vector<std::string> patterns;
@@ -72,6 +78,7 @@ void AddedTokens::build(const Normalizer& normalizer) {
     }
     if (!patterns.empty()) group.finder.emplace_back(patterns);
   }
+  return Ok{};
 }
 
 namespace {

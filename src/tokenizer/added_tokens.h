@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "tokenizer/hash.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/vocab.h"
@@ -51,8 +52,9 @@ class AddedTokens {
  public:
   void add(AddedToken token) { tokens_.push_back(std::move(token)); }
   const std::vector<AddedToken>& all() const { return tokens_; }
-  // Builds the finders; call once, after the last add().
-  void build(const Normalizer& normalizer);
+  // Builds the finders; call once, after the last add(). kTooLarge for more text than kMostBytes.
+  Status build(const Normalizer& normalizer);
+  static constexpr std::size_t kMostBytes = 4 << 20;
 
   struct Segment {
     std::string_view text;

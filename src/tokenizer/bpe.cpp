@@ -46,8 +46,8 @@ class HeapQueue {
   std::vector<std::uint64_t>& heap_;
 };
 
-// The same for long words, which repeat few ranks: a queue per rank. Places mostly come in ascending
-// order and then cost constant time; a heap takes those that do not.
+// The same for long words, which repeat few ranks: a queue per rank. Places mostly come in
+// ascending order and then cost constant time; a heap takes those that do not.
 class RankQueues {
  public:
   void push(std::uint32_t rank, std::uint32_t at) {
@@ -143,6 +143,33 @@ void merge_all(Scratch& scratch, Pair&& pair) {
   }
 }
 
+constexpr std::string_view kSpaceMark = "\u2581";
+
+// Whether a space mark only ever begins a token (or follows another mark). Then no merge goes
+// across the start of a marked word, and words can be merged one by one, which is kinder to the
+// cache.
+bool marks_begin_tokens(const Vocab& vocab) {
+  if (vocab.find_plain(kSpaceMark) == kNoToken) return false;
+  for (std::int32_t id = 0; id < vocab.size(); ++id) {
+    if (!vocab.has(id) || vocab.is_special(id)) continue;
+    std::string_view content = vocab.content(id);
+    while (content.starts_with(kSpaceMark)) content.remove_prefix(kSpaceMark.size());
+    if (content.find(kSpaceMark) != std::string_view::npos) return false;
+  }
+  return true;
+}
+
+template <typename F>
+void for_each_marked_word(std::string_view text, F&& f) {
+  std::size_t begin = 0, at = 0;
+  while ((at = text.find(kSpaceMark, at)) != std::string_view::npos) {
+    if (at > begin) f(text.substr(begin, at - begin));
+    begin = at;
+    while (text.substr(at).starts_with(kSpaceMark)) at += kSpaceMark.size();
+  }
+  if (begin < text.size()) f(text.substr(begin));
+}
+
 struct ByteAlphabet {
   std::array<char32_t, 256> to_char;
   std::array<std::int16_t, 512> to_byte;
@@ -188,6 +215,8 @@ bool byte_level_decode(std::string_view text, std::string& out) {
 }
 
 Bpe::Bpe(const Vocab& vocab, BpeOptions options) : vocab_(vocab), options_(std::move(options)) {
+  by_words_ = !options_.byte_level && !options_.ignore_merges && options_.word_prefix.empty() &&
+              options_.word_suffix.empty() && marks_begin_tokens(vocab);
   for (int b = 0; b < 256; ++b) {
     auto byte = static_cast<unsigned char>(b);
     char raw = static_cast<char>(byte);
@@ -252,16 +281,21 @@ void Bpe::seed_chars(std::string_view word, Scratch& scratch) const {
     if (unknown) id = options_.unknown;
     if (id == kNoToken) continue;
     if (!(unknown && after_unknown && options_.fuse_unknown))
-      symbols.push_back(
-          {begin, static_cast<std::uint32_t>(length), id, -1, -1, kNoRank, kNoToken});
+      symbols.push_back({begin, static_cast<std::uint32_t>(length), id, -1, -1, kNoRank, kNoToken});
     after_unknown = unknown;
   }
 }
 
 void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<std::int32_t>& out) const {
+  if (!by_words_) return encode_word(word, scratch, out);
+  for_each_marked_word(word, [&](std::string_view part) { encode_word(part, scratch, out); });
+}
+
+void Bpe::encode_word(std::string_view word, Scratch& scratch,
+                      std::vector<std::int32_t>& out) const {
   if (options_.ignore_merges) {
-    std::int32_t id = vocab_.find_plain(options_.byte_level ? byte_level_encode(word)
-                                                            : std::string(word));
+    std::int32_t id =
+        vocab_.find_plain(options_.byte_level ? byte_level_encode(word) : std::string(word));
     if (id != kNoToken) {
       out.push_back(id);
       return;
@@ -279,11 +313,12 @@ void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<std::int32
     }
   });
   if (scratch.symbols.empty()) return;
-  for (std::int32_t i = 0; i >= 0; i = scratch.symbols[i].next) out.push_back(scratch.symbols[i].id);
+  for (std::int32_t i = 0; i >= 0; i = scratch.symbols[i].next)
+    out.push_back(scratch.symbols[i].id);
 }
 
 ScoreBpe::ScoreBpe(const Vocab& vocab, const std::vector<float>& scores, std::int32_t unknown)
-    : vocab_(vocab), unknown_(unknown) {
+    : vocab_(vocab), unknown_(unknown), by_words_(marks_begin_tokens(vocab)) {
   ranks_.reserve(scores.size());
   for (float score : scores) {
     if (std::isnan(score)) score = -INFINITY;
@@ -297,6 +332,12 @@ ScoreBpe::ScoreBpe(const Vocab& vocab, const std::vector<float>& scores, std::in
 
 void ScoreBpe::encode(std::string_view word, Scratch& scratch,
                       std::vector<std::int32_t>& out) const {
+  if (!by_words_) return encode_word(word, scratch, out);
+  for_each_marked_word(word, [&](std::string_view part) { encode_word(part, scratch, out); });
+}
+
+void ScoreBpe::encode_word(std::string_view word, Scratch& scratch,
+                           std::vector<std::int32_t>& out) const {
   std::vector<Symbol>& symbols = scratch.symbols;
   symbols.clear();
   for (std::size_t at = 0; at < word.size();) {

@@ -21,7 +21,7 @@ struct BpeOptions {
   bool ignore_merges = false;  // a word that is a token is taken whole
   bool byte_fallback = false;  // a character that is no token becomes its byte tokens
   bool fuse_unknown = false;
-  std::int32_t unknown = kNoToken;     // kNoToken: what is unknown is dropped
+  std::int32_t unknown = kNoToken;       // kNoToken: what is unknown is dropped
   std::string word_prefix, word_suffix;  // marks on symbols inside a word, and on its last symbol
 };
 
@@ -40,12 +40,14 @@ class Bpe : public Model {
     std::uint32_t rank;
     std::int32_t token;
   };
+  void encode_word(std::string_view word, Scratch& scratch, std::vector<std::int32_t>& out) const;
   void seed_bytes(std::string_view word, std::vector<Symbol>& symbols) const;
   void seed_chars(std::string_view word, Scratch& scratch) const;
   bool push_bytes(std::string_view text, std::uint32_t at, std::vector<Symbol>& symbols) const;
 
   const Vocab& vocab_;
   BpeOptions options_;
+  bool by_words_;
   std::array<std::int32_t, 256> bytes_;  // token of each byte, in the spelling that options say
   FlatMap<Merge> merges_;                // (left id, right id) -> rank, token
 };
@@ -59,10 +61,13 @@ class ScoreBpe : public Model {
               std::vector<std::int32_t>& out) const override;
 
  private:
+  void encode_word(std::string_view word, Scratch& scratch, std::vector<std::int32_t>& out) const;
+
   const Vocab& vocab_;
   std::vector<std::uint32_t> ranks_;  // by id: lower is a higher score
   std::array<std::int32_t, 256> bytes_;
   std::int32_t unknown_;
+  bool by_words_;
 };
 
 }  // namespace vitrine

@@ -97,7 +97,8 @@ std::string Charsmap::normalize_graphemes(std::string_view text) const {
       continue;
     }
     while (!grapheme.empty()) {
-      std::string_view part = grapheme.substr(0, static_cast<std::size_t>(utf8_next(grapheme).length));
+      std::string_view part =
+          grapheme.substr(0, static_cast<std::size_t>(utf8_next(grapheme).length));
       std::optional<Match> match = shortest(part);
       out += match ? match->replacement : part;
       grapheme.remove_prefix(part.size());

@@ -16,15 +16,15 @@ constexpr std::string_view kReplacementText = "\uFFFD";
 // English spacing that word tokenizers lose, in the order of BERT's reference.
 std::string clean_up(std::string text) {
   static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
-      {" .", "."},     {" ?", "?"},   {" !", "!"},           {" ,", ","},
-      {" ' ", "'"},    {" n't", "n't"}, {" 'm", "'m"},       {" do not", " don't"},
-      {" 's", "'s"},   {" 've", "'ve"}, {" 're", "'re"},
+      {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
   };
   // Every rule starts with a space and one of these.
-  std::size_t space = text.find(' ');
-  while (space + 1 < text.size() && !std::strchr(".?!,'nd", text[space + 1]))
-    space = text.find(' ', space + 1);
-  if (space == std::string::npos || space + 1 >= text.size()) return text;
+  bool any = false;
+  for (std::size_t i = 0; i + 1 < text.size() && !any; ++i)
+    any = text[i] == ' ' && std::strchr(".?!,'nd", text[i + 1]) != nullptr;
+  if (!any) return text;
   for (auto [from, to] : kRules) text = replace_all(text, from, to);
   return text;
 }
@@ -170,7 +170,8 @@ void DecodeStream::flush_bytes(std::size_t i) {
     feed(i + 1, {std::move(bytes), false});
     return;
   }
-  for (std::size_t n = 0; n < bytes.size(); ++n) feed(i + 1, {std::string(kReplacementText), false});
+  for (std::size_t n = 0; n < bytes.size(); ++n)
+    feed(i + 1, {std::string(kReplacementText), false});
 }
 
 void DecodeStream::apply(const dec::ByteFallback&, std::size_t i, Token token) {

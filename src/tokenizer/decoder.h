@@ -25,8 +25,8 @@ struct ReplaceRegex {
   Regex regex;
   std::string content;
 };
-// Runs of byte tokens become text; a run that is not UTF-8 becomes one U+FFFD per byte. That is only
-// known at its end, so a run is held back until then.
+// Runs of byte tokens become text; a run that is not UTF-8 becomes one U+FFFD per byte. That is
+// only known at its end, so a run is held back until then.
 struct ByteFallback {};
 // Byte tokens become their byte at once.
 struct RawBytes {};

@@ -12,8 +12,9 @@ using Patterns = std::span<const std::string_view>;
 #define VT_UPPER R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])"
 #define VT_LOWER R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])"
 // Words that start a new one where lower case turns to upper, with an ending per use.
-#define VT_CASED_WORDS(ending)                                \
-  R"([^\r\n\p{L}\p{N}]?)" VT_UPPER "*" VT_LOWER "+" ending "|" \
+#define VT_CASED_WORDS(ending)                             \
+  R"([^\r\n\p{L}\p{N}]?)" VT_UPPER "*" VT_LOWER "+" ending \
+  "|"                                                      \
   R"([^\r\n\p{L}\p{N}]?)" VT_UPPER "+" VT_LOWER "*" ending "|"
 #define VT_CASED_TAIL R"( ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
 // Everything but white space and the full stops and commas of several scripts.
@@ -21,10 +22,10 @@ using Patterns = std::span<const std::string_view>;
 #define VT_ASCII_PUNCTUATION R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~])"
 
 constexpr std::string_view kGpt2[] = {kGpt2Pattern};
-constexpr std::string_view kLlama3[] = {
-    VT_CONTRACTIONS R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)" VT_TAIL};
-constexpr std::string_view kQwen2[] = {
-    VT_CONTRACTIONS R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)" VT_TAIL};
+constexpr std::string_view kLlama3[] = {VT_CONTRACTIONS
+                                        R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)" VT_TAIL};
+constexpr std::string_view kQwen2[] = {VT_CONTRACTIONS
+                                       R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)" VT_TAIL};
 constexpr std::string_view kQwen35[] = {
     VT_CONTRACTIONS
     R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
@@ -52,13 +53,14 @@ constexpr std::string_view kTinyAya[] = {
     R"(\d{1,3}(?=(?:\d{3})*\b))",
     VT_CASED_WORDS(VT_CONTRACTIONS "?") R"(\p{N}{1,3}|)" VT_CASED_TAIL};
 constexpr std::string_view kYoutu[] = {
-    "[\uAC00-\uD7A3\u3131-\u318E]+|[\uFF01\u2026\u201C\u201D\u2018\u2019\u2014\uFF1A\uFF1B\uFF0C\u3001-\u303F\uFE30-\uFE4F]+|[\u3105-\u312F]+|[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
+    "[\uAC00-\uD7A3\u3131-\u318E]+|["
+    "\uFF01\u2026\u201C\u201D\u2018\u2019\u2014\uFF1A\uFF1B\uFF0C\u3001-\u303F\uFE30-\uFE4F]+|["
+    "\u3105-\u312F]+|[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
     VT_CASED_WORDS(VT_CONTRACTIONS "?") R"(\p{N}|)" VT_CASED_TAIL};
 constexpr std::string_view kKimiK2[] = {
-    R"([\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+)"
-    VT_CONTRACTIONS
-    R"(?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*)"
-    VT_CONTRACTIONS R"(?|\p{N}{1,3}|)" VT_TAIL};
+    R"([\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+)" VT_CONTRACTIONS
+    R"(?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*)" VT_CONTRACTIONS
+    R"(?|\p{N}{1,3}|)" VT_TAIL};
 constexpr std::string_view kDeepSeekLlm[] = {
     R"([\r\n])",
     "\\s?[A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293\u0295-"
@@ -78,14 +80,17 @@ constexpr std::string_view kDeepSeekLlm[] = {
     "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+",
     R"(\p{N}+)"};
 constexpr std::string_view kDeepSeekCoder[] = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
-                                               "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+", R"(\p{N})"};
+                                               "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+",
+                                               R"(\p{N})"};
 constexpr std::string_view kDeepSeekV3[] = {
     R"(\p{N}{1,3})", "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
     VT_ASCII_PUNCTUATION
     R"([A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 constexpr std::string_view kAfmoe[] = {
     R"(\p{N}+)", R"((?=(\d{3})+(?!\d)))",
-    "[\u4E00-\u9FFF\u3400-\u4DBF\uF900-\uFAFF\u3040-\u309F\u30A0-\u30FF\uFF65-\uFF9F\u2F00-\u2FDF\u0E40-\u0E7F\u0E80-\u0EFF\u1780-\u17FF\u1000-\u109F\uAA60-\uAA7F\uA9E0-\uA9FF\uAC00-\uD7AF\u1100-\u11FF]+",
+    "[\u4E00-\u9FFF\u3400-\u4DBF\uF900-\uFAFF\u3040-\u309F\u30A0-\u30FF\uFF65-\uFF9F\u2F00-"
+    "\u2FDF\u0E40-\u0E7F\u0E80-\u0EFF\u1780-\u17FF\u1000-\u109F\uAA60-\uAA7F\uA9E0-\uA9FF\uAC00-"
+    "\uD7AF\u1100-\u11FF]+",
     VT_ASCII_PUNCTUATION
     R"([A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 constexpr std::string_view kSuperBpe[] = {R"(\p{N}+)", R"((?=(\d{3})+(?!\d)))"};
@@ -96,12 +101,10 @@ constexpr std::string_view kDefault[] = {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Pattern
 constexpr std::string_view kStarCoder[] = {R"(\p{N})", kGpt2Pattern};
 constexpr std::string_view kBloom[] = {VT_BLOOM};
 constexpr std::string_view kViking[] = {VT_BLOOM, R"(\p{N})"};
-constexpr std::string_view kChameleon[] = {"<sentinel:[0-9]+>",
-                                           "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z",
-                                           R"(([\t\n]|    |  ))",
-                                           R"(\p{N})",
-                                           R"([\p{P}!-/:-@\[-`{-~])",
-                                           kGpt2Pattern};
+constexpr std::string_view kChameleon[] = {
+    "<sentinel:[0-9]+>",       "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z",
+    R"(([\t\n]|    |  ))",     R"(\p{N})",
+    R"([\p{P}!-/:-@\[-`{-~])", kGpt2Pattern};
 constexpr std::string_view kLines[] = {R"([^\n]+|[\n]+)"};
 constexpr std::string_view kWords[] = {R"(\S+)"};
 
@@ -114,7 +117,9 @@ constexpr GgufPre plain(Patterns patterns) { return {patterns}; }
 constexpr GgufPre whole(Patterns patterns) { return {patterns, true}; }
 constexpr GgufPre whole_with_bos(Patterns patterns) { return {patterns, true, true}; }
 constexpr GgufPre with_sep(Patterns patterns) { return {patterns, false, false, true}; }
-constexpr GgufPre marked(Patterns patterns, bool bos) { return {patterns, false, bos, false, true}; }
+constexpr GgufPre marked(Patterns patterns, bool bos) {
+  return {patterns, false, bos, false, true};
+}
 
 constexpr Entry kEntries[] = {
     {"", plain(kDefault)},

@@ -1,5 +1,5 @@
-// Hash tables for vocabularies and merges. Seeded per process: a vocabulary comes from a file, and a
-// file must not be able to choose colliding keys.
+// Hash tables for vocabularies and merges. Seeded per process: a vocabulary comes from a file, and
+// a file must not be able to choose colliding keys.
 #pragma once
 
 #include <cstddef>

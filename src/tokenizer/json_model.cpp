@@ -89,10 +89,11 @@ Status read_bpe(const json::object& model, bool byte_level, TokenizerParts& part
         return make_error(ErrorCode::kMalformed,
                           "tokenizer.json: model.merges[{}] must be two tokens", rank);
       if (!bpe->add_merge(left, right, rank, true))
-        return make_error(ErrorCode::kMalformed,
-                          "tokenizer.json: model.merges[{}] joins \"{}\" and \"{}\": one of them or "
-                          "the result is not in the vocabulary",
-                          rank, left.substr(0, 80), right.substr(0, 80));
+        return make_error(
+            ErrorCode::kMalformed,
+            "tokenizer.json: model.merges[{}] joins \"{}\" and \"{}\": one of them or "
+            "the result is not in the vocabulary",
+            rank, left.substr(0, 80), right.substr(0, 80));
       ++rank;
     }
   parts.model = std::move(bpe);
@@ -119,14 +120,14 @@ Status read_wordpiece(const json::object& model, TokenizerParts& parts) {
   VT_TRY(std::string prefix, json_string(model, "continuing_subword_prefix", "model", "##"));
   VT_TRY(std::int64_t longest, json_int(model, "max_input_chars_per_word", "model", 100));
   if (longest < 0)
-    return make_error(ErrorCode::kMalformed,
-                      "tokenizer.json: model.max_input_chars_per_word is {}; it must not be negative",
-                      longest);
+    return make_error(
+        ErrorCode::kMalformed,
+        "tokenizer.json: model.max_input_chars_per_word is {}; it must not be negative", longest);
   VT_TRY(std::int32_t unknown, find_unknown(model, parts.vocab, "[UNK]"));
   if (unknown != kNoToken) parts.unk = unknown;
   parts.kind = "WordPiece";
-  parts.model = std::make_unique<WordPiece>(parts.vocab, prefix,
-                                            static_cast<std::size_t>(longest), unknown);
+  parts.model =
+      std::make_unique<WordPiece>(parts.vocab, prefix, static_cast<std::size_t>(longest), unknown);
   return Ok{};
 }
 

@@ -64,9 +64,10 @@ Result<PrependScheme> prepend_scheme(const json::object& object, std::string_vie
   if (name == "always") return PrependScheme::kAlways;
   if (name == "first") return PrependScheme::kFirst;
   if (name == "never") return PrependScheme::kNever;
-  return make_error(ErrorCode::kMalformed,
-                    "tokenizer.json: {}.prepend_scheme is \"{}\"; it must be always, first or never",
-                    where, name);
+  return make_error(
+      ErrorCode::kMalformed,
+      "tokenizer.json: {}.prepend_scheme is \"{}\"; it must be always, first or never", where,
+      name);
 }
 
 CharSet category_set(CategoryMask mask) {
@@ -171,7 +172,8 @@ Status read_simple_pre_tokenizer(const std::string& type, const json::object& ob
     VT_TRY(std::int64_t length, json_int(object, "length", "pre_tokenizer", 5));
     if (length < 1 || length > 1'000'000'000)
       return make_error(ErrorCode::kMalformed,
-                        "tokenizer.json: pre_tokenizer.length is {}; it must be at least 1", length);
+                        "tokenizer.json: pre_tokenizer.length is {}; it must be at least 1",
+                        length);
     out.add_fixed_length(static_cast<std::uint32_t>(length));
   } else {
     return unsupported("pre_tokenizer", type);

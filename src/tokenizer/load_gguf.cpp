@@ -18,20 +18,26 @@ constexpr std::string_view kSpaceMark = "\u2581";
 // tokenizer.ggml.token_type.
 TokenKind token_kind(std::int64_t type) {
   switch (type) {
-    case 2: return TokenKind::kUnknown;
-    case 3: return TokenKind::kControl;
-    case 4: return TokenKind::kUserDefined;
-    case 5: return TokenKind::kUnused;
-    case 6: return TokenKind::kByte;
-    default: return TokenKind::kNormal;
+    case 2:
+      return TokenKind::kUnknown;
+    case 3:
+      return TokenKind::kControl;
+    case 4:
+      return TokenKind::kUserDefined;
+    case 5:
+      return TokenKind::kUnused;
+    case 6:
+      return TokenKind::kByte;
+    default:
+      return TokenKind::kNormal;
   }
 }
 
 // Ends of turns and texts that converters have been known to mark as plain tokens.
 bool looks_special(std::string_view content) {
   static constexpr std::string_view kNames[] = {
-      "<|eot_id|>",  "<|im_end|>",       "<|end|>", "<end_of_turn>", "<|endoftext|>", "<EOT>",
-      "<|eom_id|>",  "<|end_of_text|>",  "[EOT]",   "<｜end▁of▁sentence｜>"};
+      "<|eot_id|>", "<|im_end|>", "<|end|>",         "<end_of_turn>", "<|endoftext|>",
+      "<EOT>",      "<|eom_id|>", "<|end_of_text|>", "[EOT]",         "<｜end▁of▁sentence｜>"};
   return std::find(std::begin(kNames), std::end(kNames), content) != std::end(kNames);
 }
 
@@ -64,7 +70,7 @@ class GgufReader {
     }
     VT_RETURN_IF_ERROR(read_around());
     VT_RETURN_IF_ERROR(add_tokens());
-    parts_->added.build(parts_->normalizer);
+    VT_RETURN_IF_ERROR(parts_->added.build(parts_->normalizer));
     return std::make_unique<Tokenizer>(std::move(parts_));
   }
 
@@ -75,8 +81,8 @@ class GgufReader {
                       parts_->vocab.size());
   }
 
-  // Word pieces are stored with a mark on words and none on continuations; tokenizer.json has it the
-  // other way round, and so has everything here.
+  // Word pieces are stored with a mark on words and none on continuations; tokenizer.json has it
+  // the other way round, and so has everything here.
   static std::string restore_word_piece(std::string_view content, TokenKind kind) {
     if (kind != TokenKind::kNormal || (content.starts_with('[') && content.ends_with(']')))
       return std::string(content);
@@ -114,8 +120,8 @@ class GgufReader {
 
   // Special ids outside the vocabulary are common in converted files and mean "none".
   Result<std::optional<std::int32_t>> special(std::string_view key, std::int64_t missing) const {
-    VT_TRY(std::int64_t id, meta_.get_int(std::string("tokenizer.ggml.") + std::string(key),
-                                          missing));
+    VT_TRY(std::int64_t id,
+           meta_.get_int(std::string("tokenizer.ggml.") + std::string(key), missing));
     if (id < 0 || id >= parts_->vocab.size()) return std::optional<std::int32_t>();
     return std::optional<std::int32_t>(static_cast<std::int32_t>(id));
   }
@@ -194,7 +200,8 @@ class GgufReader {
     VT_TRY(bool prefix, meta_.get_bool("tokenizer.ggml.add_space_prefix", true));
     if (prefix) parts_->normalizer.add(norm::Prepend{std::string(kSpaceMark)});
     parts_->normalizer.add(norm::Replace{" ", std::string(kSpaceMark)});
-    parts_->model = std::make_unique<ScoreBpe>(parts_->vocab, scores, parts_->unk.value_or(kNoToken));
+    parts_->model =
+        std::make_unique<ScoreBpe>(parts_->vocab, scores, parts_->unk.value_or(kNoToken));
     parts_->kind = "SentencePiece BPE";
     add_space_decoder(prefix);
     add_bos_ = true;
@@ -268,7 +275,8 @@ class GgufReader {
     std::transform(lower.begin(), lower.end(), lower.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     // The flag is not in the format; Phi-3's special tokens take the white space behind them.
-    bool strip = lower.find("phi-3") != std::string::npos || lower.find("phi3") != std::string::npos;
+    bool strip =
+        lower.find("phi-3") != std::string::npos || lower.find("phi3") != std::string::npos;
     const Vocab& vocab = parts_->vocab;
     for (std::int32_t id = 0; id < vocab.size(); ++id) {
       bool special = vocab.is_special(id);

@@ -116,8 +116,8 @@ class PostProcessor {
   Status wrap(std::vector<std::int32_t> before, const std::vector<std::int32_t>& after) {
     if (before.size() + after.size() + prefix_.size() + suffix_.size() > 1024)
       return bad("more than 1024 special tokens around a text");
-    for (std::span<const std::int32_t> ids : {std::span<const std::int32_t>(before),
-                                              std::span<const std::int32_t>(after)})
+    for (std::span<const std::int32_t> ids :
+         {std::span<const std::int32_t>(before), std::span<const std::int32_t>(after)})
       for (std::int32_t id : ids)
         if (!vocab_.has(id)) return bad(fmt::format("id {} is not in the vocabulary", id));
     before.insert(before.end(), prefix_.begin(), prefix_.end());
@@ -208,8 +208,8 @@ void set_special_ids(const json::object& config, TokenizerParts& parts) {
   if (!config.empty()) return;
   parts.bos = usual_token(parts.vocab, {"<s>", "<|begin_of_text|>", "<bos>", "<|bos|>",
                                         "<|startoftext|>", "<|endoftext|>"});
-  parts.eos = usual_token(parts.vocab, {"</s>", "<|end_of_text|>", "<eos>", "<|eos|>",
-                                        "<|endoftext|>", "<|im_end|>"});
+  parts.eos = usual_token(
+      parts.vocab, {"</s>", "<|end_of_text|>", "<eos>", "<|eos|>", "<|endoftext|>", "<|im_end|>"});
   parts.pad = usual_token(parts.vocab, {"<pad>", "[PAD]", "<|pad|>"});
 }
 
@@ -278,7 +278,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::from_json(std::string_view tokeniz
     VT_RETURN_IF_ERROR(PostProcessor(parts->vocab, parts->prefix, parts->suffix).read(*processor));
   set_special_ids(config, *parts);
   VT_RETURN_IF_ERROR(apply_add_rules(config, *parts));
-  parts->added.build(parts->normalizer);
+  VT_RETURN_IF_ERROR(parts->added.build(parts->normalizer));
   return std::make_unique<Tokenizer>(std::move(parts));
 }
 

@@ -34,7 +34,8 @@ struct JsonPattern {
 Result<JsonPattern> json_pattern(const json::object& object, std::string_view where);
 
 Status read_normalizer(const json::object& object, Normalizer& out);
-// `byte_level`: set when the last step spells bytes in GPT-2's alphabet; that step is then left out.
+// `byte_level`: set when the last step spells bytes in GPT-2's alphabet; that step is then left
+// out.
 Status read_pre_tokenizer(const json::object& object, PreTokenizer& out, bool& byte_level);
 Status read_decoder(const json::object& object, Decoder& out);
 // The model's vocabulary into parts.vocab; the model itself only after the added tokens are known.

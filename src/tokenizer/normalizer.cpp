@@ -28,8 +28,8 @@ void for_each_char(std::string_view text, F&& f) {
 
 int combining_class(std::int32_t c) { return utf8proc_get_property(c)->combining_class; }
 
-// Marks after one base in canonical order. utf8proc's own ordering is a bubble sort, which a long run
-// of marks turns quadratic.
+// Marks after one base in canonical order. utf8proc's own ordering is a bubble sort, which a long
+// run of marks turns quadratic.
 void order_marks(std::vector<std::int32_t>& codes) {
   for (std::size_t i = 0; i < codes.size();) {
     if (combining_class(codes[i]) == 0) {
@@ -38,11 +38,10 @@ void order_marks(std::vector<std::int32_t>& codes) {
     }
     std::size_t end = i;
     while (end < codes.size() && combining_class(codes[end]) != 0) ++end;
-    std::stable_sort(codes.begin() + static_cast<std::ptrdiff_t>(i),
-                     codes.begin() + static_cast<std::ptrdiff_t>(end),
-                     [](std::int32_t a, std::int32_t b) {
-                       return combining_class(a) < combining_class(b);
-                     });
+    std::stable_sort(
+        codes.begin() + static_cast<std::ptrdiff_t>(i),
+        codes.begin() + static_cast<std::ptrdiff_t>(end),
+        [](std::int32_t a, std::int32_t b) { return combining_class(a) < combining_class(b); });
     i = end;
   }
 }
@@ -113,7 +112,8 @@ std::string apply_step(const norm::Nmt&, std::string_view text) {
 }
 
 std::string apply_step(const norm::Bert& step, std::string_view text) {
-  static const CategoryMask control = category_mask("Cc") | category_mask("Cf") | category_mask("Co");
+  static const CategoryMask control =
+      category_mask("Cc") | category_mask("Cf") | category_mask("Co");
   std::string out;
   out.reserve(text.size());
   for_each_char(text, [&](char32_t c) {
@@ -188,8 +188,8 @@ std::string to_unicode_form(std::string_view text, UnicodeForm form) {
   for_each_char(text, [&](char32_t c) {
     utf8proc_int32_t parts[32];
     int boundary = 0;
-    utf8proc_ssize_t count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, 32,
-                                                     options, &boundary);
+    utf8proc_ssize_t count =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, 32, options, &boundary);
     if (count > 0 && count <= 32)
       codes.insert(codes.end(), parts, parts + count);
     else

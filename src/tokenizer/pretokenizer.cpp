@@ -34,8 +34,7 @@ void find_regex(const Regex& regex, const Chars& chars, Span range, std::vector<
   }
 }
 
-void find_literal(const std::string& text, const Chars& chars, Span range,
-                  std::vector<Span>& out) {
+void find_literal(const std::string& text, const Chars& chars, Span range, std::vector<Span>& out) {
   if (text.empty()) return;
   std::string_view slice = chars.slice(range.begin, range.end);
   std::uint32_t base = chars.offset[range.begin], at = range.begin;
@@ -153,9 +152,7 @@ void PreTokenizer::add_byte_level() { steps_.push_back(ByteLevel{}); }
 void PreTokenizer::add_metaspace(std::string replacement, PrependScheme scheme, bool split) {
   steps_.push_back(Metaspace{std::move(replacement), scheme, split});
 }
-void PreTokenizer::add_fixed_length(std::uint32_t length) {
-  steps_.push_back(FixedLength{length});
-}
+void PreTokenizer::add_fixed_length(std::uint32_t length) { steps_.push_back(FixedLength{length}); }
 
 void PreTokenizer::apply(const Split& step, Work& work) const {
   std::vector<Span> result, matches;
@@ -184,9 +181,8 @@ void PreTokenizer::apply(const PrefixSpace&, Work& work) const {
 }
 
 void PreTokenizer::apply(const ByteLevel&, Work& work) const {
-  work.rewrite([](std::string_view word, std::size_t, std::string& out) {
-    out += byte_level_encode(word);
-  });
+  work.rewrite(
+      [](std::string_view word, std::size_t, std::string& out) { out += byte_level_encode(word); });
 }
 
 void PreTokenizer::apply(const Metaspace& step, Work& work) const {
@@ -226,8 +222,7 @@ void PreTokenizer::run(std::string_view text, bool at_start,
   work.at_start = at_start;
   work.chars.assign(text);
   work.words = {{0, work.chars.size()}};
-  for (const Step& step : steps_)
-    std::visit([&](const auto& s) { apply(s, work); }, step);
+  for (const Step& step : steps_) std::visit([&](const auto& s) { apply(s, work); }, step);
   for (Span span : work.words) word(work.chars.slice(span.begin, span.end));
 }
 

@@ -38,8 +38,8 @@ class PreTokenizer {
   void add_fixed_length(std::uint32_t length);
   std::size_t steps() const { return steps_.size(); }
 
-  // Calls `word` for each word, in order. `text` is valid UTF-8 of less than 2^31 bytes; `at_start`:
-  // it begins where the user's text begins.
+  // Calls `word` for each word, in order. `text` is valid UTF-8 of less than 2^31 bytes;
+  // `at_start`: it begins where the user's text begins.
   void run(std::string_view text, bool at_start,
            const std::function<void(std::string_view)>& word) const;
 

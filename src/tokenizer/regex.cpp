@@ -31,6 +31,8 @@ std::size_t class_end(std::string_view p, std::size_t at) {
   return std::string_view::npos;
 }
 
+std::string to_pcre2(std::string_view p);
+
 // [A&&[B]] is Oniguruma's intersection: the same as a look-ahead for B before [A].
 bool rewrite_intersection(std::string_view set, std::string& out) {
   std::size_t both = set.find("&&[");
@@ -39,10 +41,10 @@ bool rewrite_intersection(std::string_view set, std::string& out) {
   std::string_view second = set.substr(both + 2, set.size() - both - 3);
   if (class_end(second, 0) != second.size()) return false;
   out += "(?:(?=";
-  out += second;
+  out += to_pcre2(second);
   out += ')';
-  out += set.substr(0, both);
-  out += "])";
+  out += to_pcre2(std::string(set.substr(0, both)) + "]");
+  out += ')';
   return true;
 }
 
@@ -65,20 +67,61 @@ struct Workspace {
   }
 };
 
+// PCRE2's \w has no marks, and other numbers; this is the set of CharSet::add_word().
+#define VT_WORD                                                                            \
+  R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169})" \
+  R"(\x{1F170}-\x{1F189}\x{200C}\x{200D})"
+
+// The spelling for PCRE2 of the escape \c, or nothing when it is the same.
+std::string_view escape_for_pcre2(char c, bool in_class) {
+  switch (c) {
+    case 'h':
+      return in_class ? "0-9A-Fa-f" : "[0-9A-Fa-f]";
+    case 'w':
+      return in_class ? VT_WORD : "[" VT_WORD "]";
+    case 'W':
+      return in_class ? "" : "[^" VT_WORD "]";
+    case 'b':
+      return in_class ? ""
+                      : "(?:(?<=[" VT_WORD "])(?![" VT_WORD "])|(?<![" VT_WORD "])(?=[" VT_WORD
+                        "]))";
+    default:
+      return "";
+  }
+}
+
+// \p{Han} is a script for Oniguruma and a set of script extensions for PCRE2. Length of such a
+// property at the start of `p` ("\p{Han}"), or 0.
+std::size_t script_length(std::string_view p) {
+  static constexpr std::string_view kScripts[] = {
+      "Han",  "Hiragana", "Katakana", "Hangul", "Latin",      "Greek",   "Cyrillic",
+      "Thai", "Arabic",   "Hebrew",   "Lao",    "Devanagari", "Bengali", "Khmer"};
+  if (!p.starts_with("\\p{") && !p.starts_with("\\P{")) return 0;
+  std::size_t close = p.find('}');
+  if (close == std::string_view::npos) return 0;
+  bool known = std::find(std::begin(kScripts), std::end(kScripts), p.substr(3, close - 3)) !=
+               std::end(kScripts);
+  return known ? close + 1 : 0;
+}
+
 std::string to_pcre2(std::string_view p) {
   std::string out;
+  int depth = 0;  // of character classes
   for (std::size_t i = 0; i < p.size();) {
     if (p[i] == '\\' && i + 1 < p.size()) {
-      if (p[i + 1] == 'h') {
-        out += "[0-9A-Fa-f]";
-        i += 2;
-      } else if (p[i + 1] == 'u' && i + 6 <= p.size() && p[i + 2] != '{') {
+      std::string_view other = escape_for_pcre2(p[i + 1], depth > 0);
+      if (p[i + 1] == 'u' && i + 6 <= p.size() && p[i + 2] != '{') {
         out += "\\x{";
         out += p.substr(i + 2, 4);
         out += '}';
         i += 6;
+      } else if (std::size_t length = script_length(p.substr(i)); length > 0) {
+        out += p.substr(i, 3);
+        out += "sc:";
+        out += p.substr(i + 3, length - 3);
+        i += length;
       } else {
-        out += p.substr(i, 2);
+        out += other.empty() ? p.substr(i, 2) : other;
         i += 2;
       }
       continue;
@@ -89,6 +132,9 @@ std::string to_pcre2(std::string_view p) {
         i = end;
         continue;
       }
+      ++depth;
+    } else if (p[i] == ']' && depth > 0) {
+      --depth;
     }
     out += p[i++];
   }
@@ -146,8 +192,8 @@ void Regex::find_all(std::string_view text, std::vector<Match>& out) const {
     bool largest = window >= (budget > 0 ? kLargestWindow : kFirstWindow);
     std::uint32_t options = PCRE2_NO_UTF_CHECK | (no_empty ? PCRE2_NOTEMPTY_ATSTART : 0u) |
                             (whole || largest ? 0u : PCRE2_PARTIAL_HARD);
-    int rc = pcre2_match(code_->code, subject, end, at, options, work_space.data,
-                         work_space.context);
+    int rc =
+        pcre2_match(code_->code, subject, end, at, options, work_space.data, work_space.context);
     // What this call may have cost if every start was tried over the whole window.
     std::size_t reached = rc >= 0 || rc == PCRE2_ERROR_PARTIAL ? vector[0] : end;
     std::uint64_t work = (reached > at ? reached - at : 1) * static_cast<std::uint64_t>(end - at);
@@ -160,8 +206,8 @@ void Regex::find_all(std::string_view text, std::vector<Match>& out) const {
       continue;
     }
     if (rc >= 0 && vector[1] >= vector[0] && vector[0] >= at) {
-      out.push_back({{static_cast<std::uint32_t>(vector[0]), static_cast<std::uint32_t>(vector[1])},
-                     false});
+      out.push_back(
+          {{static_cast<std::uint32_t>(vector[0]), static_cast<std::uint32_t>(vector[1])}, false});
       no_empty = vector[1] == vector[0];
       at = vector[1];
     } else if (rc == PCRE2_ERROR_NOMATCH) {

@@ -1,6 +1,7 @@
 #include "tokenizer/scanner.h"
 
 #include <algorithm>
+#include <array>
 
 namespace vitrine {
 namespace {
@@ -22,8 +23,7 @@ struct RunMemo {
 
 class Cursor {
  public:
-  Cursor(const Chars& chars, Span range, std::size_t arms)
-      : chars_(chars), range_(range), memos_(arms) {}
+  Cursor(const Chars& chars, Span range) : chars_(chars), range_(range) {}
 
   bool is(std::uint32_t at, const CharSet& set) const {
     return at < range_.end && set.contains(chars_.code[at], chars_.category[at]);
@@ -39,8 +39,8 @@ class Cursor {
   }
   // The memo of an arm for the run of `in(code, category)` at `at`; `mark` finds RunMemo::last.
   template <typename In, typename Mark>
-  const RunMemo& memo(std::size_t arm, std::uint32_t at, In&& in, Mark&& mark) {
-    RunMemo& memo = memos_[arm];
+  const RunMemo& memo(const Arm& arm, std::uint32_t at, In&& in, Mark&& mark) {
+    RunMemo& memo = memos_[arm.memo];
     if (memo.covers(at)) return memo;
     memo = {at, at, kNoMatch};
     while (memo.end < range_.end && in(memo.end)) {
@@ -49,7 +49,8 @@ class Cursor {
     }
     return memo;
   }
-  const RunMemo& spaces(std::size_t arm, std::uint32_t at, bool line_feed_only = false) {
+  const RunMemo& spaces(const Arm& arm, std::uint32_t at) {
+    bool line_feed_only = arm.shape == Shape::kSpacesAtEnd;
     return memo(
         arm, at, [&](std::uint32_t i) { return is_space(chars_.code[i]); },
         [&](std::uint32_t i) {
@@ -60,7 +61,7 @@ class Cursor {
  private:
   const Chars& chars_;
   Span range_;
-  std::vector<RunMemo> memos_;
+  std::array<RunMemo, Scanner::kMostMemos> memos_;
 };
 
 std::uint32_t match_contraction(const Cursor& text, std::uint32_t at, Contractions kind) {
@@ -87,7 +88,7 @@ std::uint32_t match_run(const Cursor& text, std::uint32_t at, const Arm& arm) {
   return end;
 }
 
-std::uint32_t match_two_runs(Cursor& text, std::uint32_t at, const Arm& arm, std::size_t index) {
+std::uint32_t match_two_runs(Cursor& text, std::uint32_t at, const Arm& arm) {
   if (at >= text.end()) return kNoMatch;
   const CharSet &first = arm.items[0].set, &second = arm.items[1].set;
   if (!text.is(at, first)) {
@@ -95,7 +96,7 @@ std::uint32_t match_two_runs(Cursor& text, std::uint32_t at, const Arm& arm, std
     return end > at ? end : kNoMatch;
   }
   const RunMemo& run = text.memo(
-      index, at, [&](std::uint32_t i) { return text.is(i, first); },
+      arm, at, [&](std::uint32_t i) { return text.is(i, first); },
       [&](std::uint32_t i) { return text.is(i, second); });
   if (text.is(run.end, second)) return text.run(run.end, second);
   // Give back from the first run up to its last character that the second accepts.
@@ -108,9 +109,9 @@ std::uint32_t match_fixed(const Cursor& text, std::uint32_t at, const Arm& arm) 
   return at;
 }
 
-std::uint32_t match_with_lead(Cursor& text, std::uint32_t at, const Arm& arm, std::size_t index) {
+std::uint32_t match_with_lead(Cursor& text, std::uint32_t at, const Arm& arm) {
   auto rest = [&](std::uint32_t from) {
-    return arm.shape == Shape::kTwoRuns ? match_two_runs(text, from, arm, index)
+    return arm.shape == Shape::kTwoRuns ? match_two_runs(text, from, arm)
                                         : match_run(text, from, arm);
   };
   std::uint32_t end = kNoMatch;
@@ -123,53 +124,59 @@ std::uint32_t match_with_lead(Cursor& text, std::uint32_t at, const Arm& arm, st
   return longer == kNoMatch ? end : longer;
 }
 
-std::uint32_t match_spaces(Cursor& text, std::uint32_t at, const Arm& arm, std::size_t index) {
-  const RunMemo& run = text.spaces(index, at, arm.shape == Shape::kSpacesAtEnd);
+std::uint32_t match_spaces(Cursor& text, std::uint32_t at, const Arm& arm) {
+  const RunMemo& run = text.spaces(arm, at);
   if (run.end == at || run.begin > at) return kNoMatch;
   bool to_end = run.end == text.end();
   switch (arm.shape) {
-    case Shape::kLineEnds: return run.last != kNoMatch && run.last >= at ? run.last + 1 : kNoMatch;
+    case Shape::kLineEnds:
+      return run.last != kNoMatch && run.last >= at ? run.last + 1 : kNoMatch;
     case Shape::kSpacesBefore:
       if (to_end) return run.end;
       return run.end - at > 1 ? run.end - 1 : kNoMatch;
     case Shape::kSpacesAtEnd:
       if (to_end) return run.end;
       return run.last != kNoMatch && run.last > at ? run.last : kNoMatch;
-    default: return to_end ? run.end : kNoMatch;
+    default:
+      return to_end ? run.end : kNoMatch;
   }
 }
 
-std::uint32_t match_digit_group(Cursor& text, std::uint32_t at, const Arm& arm,
-                                std::size_t index) {
+std::uint32_t match_digit_group(Cursor& text, std::uint32_t at, const Arm& arm) {
   const CharSet& digits = arm.items[0].set;
   if (!text.is(at, digits)) return kNoMatch;
   const RunMemo& run = text.memo(
-      index, at, [&](std::uint32_t i) { return text.is(i, digits); },
+      arm, at, [&](std::uint32_t i) { return text.is(i, digits); },
       [](std::uint32_t) { return false; });
   if (!arm.group_in_words && run.end < text.end() && is_word(text.code(run.end))) return kNoMatch;
   std::uint32_t rest = (run.end - at) % 3;
   return at + (rest == 0 ? 3 : rest);
 }
 
-std::uint32_t match(Cursor& text, std::uint32_t at, const Arm& arm, std::size_t index) {
+std::uint32_t match(Cursor& text, std::uint32_t at, const Arm& arm) {
   switch (arm.shape) {
     case Shape::kRun:
-    case Shape::kTwoRuns: return match_with_lead(text, at, arm, index);
-    case Shape::kFixed: return match_fixed(text, at, arm);
-    case Shape::kContraction: return match_contraction(text, at, arm.contractions);
-    case Shape::kDigitGroups: return match_digit_group(text, at, arm, index);
-    default: return match_spaces(text, at, arm, index);
+    case Shape::kTwoRuns:
+      return match_with_lead(text, at, arm);
+    case Shape::kFixed:
+      return match_fixed(text, at, arm);
+    case Shape::kContraction:
+      return match_contraction(text, at, arm.contractions);
+    case Shape::kDigitGroups:
+      return match_digit_group(text, at, arm);
+    default:
+      return match_spaces(text, at, arm);
   }
 }
 
 }  // namespace
 
 void Scanner::find_all(const Chars& chars, Span range, std::vector<Span>& out) const {
-  Cursor text(chars, range, arms_.size());
+  Cursor text(chars, range);
   for (std::uint32_t at = range.begin; at < range.end;) {
     std::uint32_t end = kNoMatch;
     for (std::size_t i = 0; i < arms_.size() && end == kNoMatch; ++i)
-      end = match(text, at, arms_[i], i);
+      end = match(text, at, arms_[i]);
     if (end == kNoMatch) {
       ++at;
     } else {

@@ -74,12 +74,24 @@ bool Reader::escape(CharSet& set, std::optional<char32_t>& single) {
   std::optional<char32_t> c = take_char();
   if (!c) return false;
   switch (*c) {
-    case 'r': single = '\r'; return true;
-    case 'n': single = '\n'; return true;
-    case 't': single = '\t'; return true;
-    case 's': set.add_space(); return true;
-    case 'd': set.add_categories(category_mask("Nd")); return true;
-    case 'w': set.add_word(); return true;
+    case 'r':
+      single = '\r';
+      return true;
+    case 'n':
+      single = '\n';
+      return true;
+    case 't':
+      single = '\t';
+      return true;
+    case 's':
+      set.add_space();
+      return true;
+    case 'd':
+      set.add_categories(category_mask("Nd"));
+      return true;
+    case 'w':
+      set.add_word();
+      return true;
     case 'p':
     case 'P': {
       std::size_t close = rest_.find('}');
@@ -90,7 +102,8 @@ bool Reader::escape(CharSet& set, std::optional<char32_t>& single) {
       rest_.remove_prefix(close + 1);
       return true;
     }
-    default: break;
+    default:
+      break;
   }
   // Escaped punctuation stands for itself; other letters have meanings that are not read here.
   if (*c >= 128 || (*c >= '0' && *c <= '9') || ((*c | 32) >= 'a' && (*c | 32) <= 'z')) return false;
@@ -281,9 +294,14 @@ std::optional<Scanner> Scanner::from_pattern(std::string_view pattern) {
   }
   std::vector<std::string_view> parts = alternatives(pattern);
   if (parts.size() > 64) return std::nullopt;
+  std::size_t memos = 0;
   for (std::string_view text : parts) {
     Arm arm;
     if (!read_arm(text, arm)) return std::nullopt;
+    bool plain =
+        arm.shape == Shape::kRun || arm.shape == Shape::kFixed || arm.shape == Shape::kContraction;
+    if (!plain) arm.memo = memos++;
+    if (memos > kMostMemos) return std::nullopt;
     scanner.arms_.push_back(std::move(arm));
   }
   return scanner;

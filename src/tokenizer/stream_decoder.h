@@ -16,8 +16,8 @@ class DecodeStream;
 
 class StreamDecoder {
  public:
-  // `continues`: the ids follow a prompt, so that the rules for the start of a text (a leading space
-  // that is dropped) do not apply. The tokenizer must outlive the decoder.
+  // `continues`: the ids follow a prompt, so that the rules for the start of a text (a leading
+  // space that is dropped) do not apply. The tokenizer must outlive the decoder.
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = false,
                          bool continues = false);
   StreamDecoder(StreamDecoder&&) noexcept;

@@ -5,9 +5,8 @@
 namespace vitrine {
 
 Trie::Trie(std::vector<std::pair<std::string_view, std::int32_t>> keys) {
-  std::erase_if(keys, [](const auto& key) {
-    return key.first.empty() || key.first.size() > kLongestKey;
-  });
+  std::erase_if(
+      keys, [](const auto& key) { return key.first.empty() || key.first.size() > kLongestKey; });
   std::stable_sort(keys.begin(), keys.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   keys.erase(std::unique(keys.begin(), keys.end(),

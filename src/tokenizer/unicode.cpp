@@ -49,7 +49,8 @@ bool is_word(char32_t c) {
 }
 
 bool is_punctuation(char32_t c) {
-  if (c < 128) return c > 32 && c < 127 && !(c >= '0' && c <= '9') && !((c | 32) >= 'a' && (c | 32) <= 'z');
+  if (c < 128)
+    return c > 32 && c < 127 && !(c >= '0' && c <= '9') && !((c | 32) >= 'a' && (c | 32) <= 'z');
   static const CategoryMask mask = category_mask("P");
   return mask & category_bit(category_of(c));
 }

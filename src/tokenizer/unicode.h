@@ -9,12 +9,8 @@
 
 namespace vitrine {
 
-// General categories in utf8proc's numbering: Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf
-// Po Sm Sc Sk So Zs Zl Zp Cc Cf Cs Co.
-enum class Category : std::uint8_t {
-  kCn, kLu, kLl, kLt, kLm, kLo, kMn, kMc, kMe, kNd, kNl, kNo, kPc, kPd, kPs,
-  kPe, kPi, kPf, kPo, kSm, kSc, kSk, kSo, kZs, kZl, kZp, kCc, kCf, kCs, kCo,
-};
+// A general category in utf8proc's numbering, 0 to 29; those that are used by name are listed.
+enum class Category : std::uint8_t { kMn = 6 };
 
 using CategoryMask = std::uint32_t;
 inline constexpr CategoryMask kAllCategories = (1u << 30) - 1;
@@ -25,8 +21,9 @@ CategoryMask category_mask(std::string_view name);
 Category category_of(char32_t c);
 bool is_space(char32_t c);  // White_Space
 bool is_word(char32_t c);   // what \w matches
-bool is_punctuation(char32_t c);  // P*, and every ASCII character that is not a letter, digit or space
-bool is_chinese(char32_t c);      // the ideograph blocks that BERT splits on
+bool is_punctuation(
+    char32_t c);              // P*, and every ASCII character that is not a letter, digit or space
+bool is_chinese(char32_t c);  // the ideograph blocks that BERT splits on
 void append_lowercase(std::string& out, char32_t c);
 
 // A set of characters: categories, ranges, white space; possibly negated.

@@ -9,13 +9,13 @@
 namespace vitrine {
 
 enum class TokenKind : std::uint8_t {
-  kMissing,      // no token has this id
+  kMissing,  // no token has this id
   kNormal,
   kUnknown,      // stands for what cannot be encoded
   kControl,      // special: BOS, <|im_end|>...
   kUserDefined,  // added, not special
   kUnused,
-  kByte,         // "<0x0A>"
+  kByte,  // "<0x0A>"
 };
 
 inline constexpr std::int32_t kNoToken = -1;
@@ -24,7 +24,8 @@ class Vocab {
  public:
   Vocab();
 
-  // Defines token `id` (>= 0, bounded by the loader). The first token of a content is the one found.
+  // Defines token `id` (>= 0, bounded by the loader). The first token of a content is the one
+  // found.
   void set(std::int32_t id, std::string_view content, TokenKind kind);
   void set_kind(std::int32_t id, TokenKind kind) { entries_[id].kind = kind; }
 

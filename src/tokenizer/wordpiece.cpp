@@ -26,8 +26,9 @@ WordPiece::WordPiece(const Vocab& vocab, const std::string& prefix, std::size_t 
 
 void WordPiece::encode(std::string_view word, Scratch&, std::vector<std::int32_t>& out) const {
   std::size_t kept = out.size();
-  auto characters = static_cast<std::size_t>(std::count_if(
-      word.begin(), word.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  auto characters = static_cast<std::size_t>(std::count_if(word.begin(), word.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
   bool known = characters <= longest_word_;
   for (std::size_t at = 0; known && at < word.size();) {
     const Trie& trie = at == 0 ? starts_ : continuations_;
