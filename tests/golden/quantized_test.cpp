@@ -1,0 +1,120 @@
+// Every weight format in a whole model. The weights are random: what is compared is backends, and
+// the format with the numbers it stands for.
+#include <cmath>
+
+#include "quant/format.h"
+#include "support/golden.h"
+
+namespace vitrine::test {
+namespace {
+
+// The k-quants come in blocks of 256.
+constexpr std::uint32_t kDim = 256, kFfn = 512, kHeads = 8, kKvHeads = 4, kVocab = 80, kLayers = 2;
+constexpr int kTokens = 6;
+
+WeightMap random_llama() {
+  WeightMap w;
+  unsigned seed = 1;
+  float scale = 1.2f / std::sqrt(static_cast<float>(kDim));
+  auto matrix = [&](const std::string& name, std::int64_t rows, std::int64_t cols, float gain = 1) {
+    w[name] = random_weights({rows, cols}, gain * scale, seed++);
+  };
+  auto norm = [&](const std::string& name) { w[name] = random_weights({kDim}, 0.2f, seed++, 1); };
+  matrix("token_embd.weight", kVocab, kDim, 10);
+  for (std::uint32_t i = 0; i < kLayers; ++i) {
+    std::string layer = fmt::format("blk.{}.", i);
+    norm(layer + "attn_norm.weight");
+    norm(layer + "ffn_norm.weight");
+    matrix(layer + "attn_q.weight", kDim, kDim);
+    matrix(layer + "attn_k.weight", kDim / 2, kDim);
+    matrix(layer + "attn_v.weight", kDim / 2, kDim);
+    matrix(layer + "attn_output.weight", kDim, kDim);
+    matrix(layer + "ffn_gate.weight", kFfn, kDim);
+    matrix(layer + "ffn_up.weight", kFfn, kDim);
+    matrix(layer + "ffn_down.weight", kDim, kFfn);
+  }
+  norm("output_norm.weight");
+  matrix("output.weight", kVocab, kDim, 2);
+  return w;
+}
+
+Bytes llama_image(const WeightMap& weights, DType matrix_type) {
+  GgufImage out;
+  out.add("general.architecture", "llama")
+      .add("llama.block_count", kLayers)
+      .add("llama.context_length", 64u)
+      .add("llama.embedding_length", kDim)
+      .add("llama.feed_forward_length", kFfn)
+      .add("llama.attention.head_count", kHeads)
+      .add("llama.attention.head_count_kv", kKvHeads)
+      .add("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  for (const auto& [name, w] : weights)
+    out.tensor(name, w, w.shape.size() == 1 ? DType::kF32 : matrix_type);
+  return out.build();
+}
+
+class QuantizedModel : public ::testing::TestWithParam<std::string> {
+ protected:
+  Outcome run(const ModelPtr& model, EngineOptions options) const {
+    options.step_tokens = 32;
+    return run_model(model, options, ids_, kTokens);
+  }
+  const Format& format_ = *find_format(GetParam());
+  const Bytes image_ = llama_image(random_llama(), format_.info.dtype);
+  const ModelPtr model_ = open_image(image_);
+  std::vector<std::int32_t> ids_{3, 79, 41, 5, 5, 60, 7, 22, 18, 33, 0, 71, 12, 9};
+};
+
+TEST_P(QuantizedModel, MeansItsDecodedNumbers) {
+  Bytes decoded = llama_image(read_weights(*model_), DType::kF32);
+  Outcome expected = run(open_image(decoded), ref_options());
+  Outcome found = run(model_, ref_options());
+  EXPECT_LT(max_difference(expected.logits, found.logits), 1e-4);
+  EXPECT_EQ(expected.tokens, found.tokens);
+}
+
+// The faster instruction sets round activations to bf16 or int8 for some formats.
+bool rounds_activations(const std::string& isa, const std::string& format) {
+  if (isa == "avx2" || isa == "avx512") return false;
+  return format == "q8_0" || (format == "bf16" && isa != "vnni");
+}
+
+TEST_P(QuantizedModel, IsTheSameOnCpu) {
+  Outcome expected = run(model_, ref_options());
+  for (const std::string& isa : cpu_isas()) {
+    Outcome found = run(model_, cpu_options(isa, DType::kF32));
+    EXPECT_LT(max_difference(expected.logits, found.logits),
+              rounds_activations(isa, GetParam()) ? 0.1 : 1e-3)
+        << isa;
+    EngineOptions alone = cpu_options(isa, DType::kF32);
+    alone.threads = 1;
+    EXPECT_TRUE(same_bits(found, run(model_, alone))) << isa;
+  }
+}
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const Format& f : all_formats()) names.emplace_back(f.info.name);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(All, QuantizedModel, ::testing::ValuesIn(format_names()),
+                         [](const auto& info) { return info.param; });
+
+// Coarser formats are worse, and none is far off: a decoder that read another format's bits would
+// be.
+TEST(Quantized, IsNearTheOriginal) {
+  WeightMap weights = random_llama();
+  std::vector<std::int32_t> ids{3, 79, 41, 5, 5, 60, 7, 22};
+  Bytes original = llama_image(weights, DType::kF32);
+  Outcome expected = run_model(open_image(original), ref_options(), ids, 0);
+  for (const Format& f : all_formats()) {
+    Bytes image = llama_image(weights, f.info.dtype);
+    double bits = 8.0 * f.info.bytes / f.info.block;
+    Outcome found = run_model(open_image(image), ref_options(), ids, 0);
+    double allowed = bits > 8 ? 0.25 : bits > 6 ? 0.8 : 3;
+    EXPECT_LT(max_difference(expected.logits, found.logits), allowed) << f.info.name;
+  }
+}
+
+}  // namespace
+}  // namespace vitrine::test
