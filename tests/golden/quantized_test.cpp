@@ -84,7 +84,7 @@ TEST_P(QuantizedModel, IsTheSameOnCpu) {
   for (const std::string& isa : cpu_isas()) {
     Outcome found = run(model_, cpu_options(isa, DType::kF32));
     EXPECT_LT(max_difference(expected.logits, found.logits),
-              rounds_activations(isa, GetParam()) ? 0.1 : 1e-3)
+              rounds_activations(isa, GetParam()) ? 0.1 : 1e-4)
         << isa;
     EngineOptions alone = cpu_options(isa, DType::kF32);
     alone.threads = 1;
