@@ -10,8 +10,7 @@ namespace cpu {
 namespace {
 
 constexpr std::int64_t kAccBytes = static_cast<std::int64_t>(kMaxRows) * kPanel * 4;
-constexpr std::int64_t kUnpackedBytes = kAmxBlock * kStep16Bytes;
-static_assert(kUnpackedBytes >= (kBlockK + kStep) * kPanel * 4);
+constexpr std::int64_t kUnpackedBytes = (kBlockK + kStep) * kPanel * 4;
 // As --isa has them, in the order of Isa.
 constexpr const char* kIsaNames[] = {"avx2", "avx512", "vnni", "bf16", "amx"};
 
@@ -68,7 +67,7 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
     pool_.run(packed->panels(), [&](std::int64_t p, int) { packed->pack_panel(m, p); });
   if (packed->steps() > prepared_steps_) {
     // bf16: two bytes an element; 16-bit integers: two and, for every 32, eight more.
-    VT_TRY(prepared_, allocate_host(kMaxRows * packed->steps() * (kStep * 2 + 8)));
+    VT_TRY(prepared_, allocate_host((kMaxRows + 16) * packed->steps() * (kStep * 2 + 8)));
     prepared_steps_ = packed->steps();
   }
   return std::unique_ptr<Weight>(std::move(packed));

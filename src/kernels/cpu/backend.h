@@ -51,9 +51,8 @@ class CpuBackend final : public Backend {
   struct Worker {
     Buffer memory;
     float* acc = nullptr;        // kMaxRows * kPanel
-    float* unpacked = nullptr;   // kBlockK * kPanel floats, or kAmxBlock steps of bf16
+    float* unpacked = nullptr;   // (kBlockK + kStep) * kPanel
     float* attention = nullptr;  // attention_scratch()
-    bool amx_ready = false;
   };
   // Activations in the form that the weight's arithmetic takes.
   void prepare(const float* x, std::int64_t M, const PackedWeight& w);

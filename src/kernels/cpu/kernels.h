@@ -87,25 +87,20 @@ extern const KernelTable kTable;
 }
 
 // bf16 activations and weights (k16 panels of bf16): VDPBF16PS, or TDPBF16PS where there is AMX, at
-// every M. AMX decodes kQ8 panels to bf16 as well.
+// every M.
 struct Bf16Args {
-  PanelType type;
   const std::byte* panel;
   const std::uint16_t* x;  // (M, ldx) bf16, zero where padded; AMX reads up to the next 16 rows
   std::int64_t ldx;        // elements: steps * 32
   std::int64_t steps;      // of 32 k
   int M;
-  float* acc;           // (M, 32); AMX writes up to the next 16 rows
-  std::byte* unpacked;  // AMX: kAmxBlock * kStep16Bytes, 64-byte aligned
+  float* acc;  // (M, 32); AMX writes up to the next 16 rows
 };
 void bf16_matmul_panel(const Bf16Args& args);
 // n floats to bf16, round to nearest even; out padded with zeros to n_padded (a multiple of 16).
 void bf16_convert(std::uint16_t* out, const float* x, std::int64_t n, std::int64_t n_padded);
 
-inline constexpr int kAmxBlock = 16;  // steps unpacked at once: 32 KiB
 void amx_matmul_panel(const Bf16Args& args);
-// Once per thread, before its first tile.
-void amx_configure();
 // Operations done in `rounds` of four independent tile products.
 double amx_flops(std::int64_t rounds);
 
@@ -124,6 +119,9 @@ struct VnniArgs {
   float* acc;  // (M, 32)
 };
 void vnni_matmul_panel(const VnniArgs& args);
+// The same bits by AMX, for many rows; reads (and ignores) rows up to the next 16.
+void amx_matmul_panel_q8(const VnniArgs& args);
+inline constexpr int kAmxRows = 8;  // from which it pays
 // One row of steps * 32 floats to row m.
 void vnni_quantize(const float* x, std::int64_t steps, std::int64_t m, const VnniRows& out);
 

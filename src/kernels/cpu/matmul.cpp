@@ -131,22 +131,20 @@ void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w) 
 
 // AMX reads and computes whole tiles of 16 rows; what the surplus rows hold does not matter.
 void CpuBackend::panel_bf16(Worker& worker, const PackedWeight& w, std::int64_t p, int M) {
-  Bf16Args args{panel_type(w.dtype()),
-                w.panel(p),
+  Bf16Args args{w.panel(p),
                 static_cast<const std::uint16_t*>(prepared_.data()),
                 w.steps() * kStep,
                 w.steps(),
                 M,
-                worker.acc,
-                reinterpret_cast<std::byte*>(worker.unpacked)};
+                worker.acc};
   if (isa_ != Isa::kAmx) return bf16_matmul_panel(args);
-  if (!worker.amx_ready) amx_configure(), worker.amx_ready = true;
   amx_matmul_panel(args);
 }
 
 void CpuBackend::panel_vnni(Worker& worker, const PackedWeight& w, std::int64_t p, int M) {
-  vnni_matmul_panel(
-      {w.panel(p), vnni_rows(prepared_.data(), M, w.steps()), w.steps(), M, worker.acc});
+  VnniArgs args{w.panel(p), vnni_rows(prepared_.data(), M, w.steps()), w.steps(), M, worker.acc};
+  if (isa_ != Isa::kAmx || M < kAmxRows) return vnni_matmul_panel(args);
+  amx_matmul_panel_q8(args);
 }
 
 }  // namespace vitrine::cpu

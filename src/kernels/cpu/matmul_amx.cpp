@@ -1,10 +1,11 @@
-// AMX: 32 outputs against M rows in bf16, accumulated in fp32 by TDPBF16PS.
+// AMX: 32 outputs against M rows.
 //
-// Arithmetic at every M: k in ascending steps of 32, each output's sum kept in a tile (or, between
-// blocks of an unpacked type, stored and loaded again, which changes nothing). A tile of sixteen
-// rows gives each row the bits that it would have alone. Tiles: 0..3 sums of 32 rows x 32
-// outputs, 4..5 activations, 6..7 weights. q8_0 is decoded to bf16 (d * q, rounded once) 16 steps
-// at a time into 32 KiB, then used by all rows. Bound: memory up to 16 rows, the tile unit beyond.
+// bf16: activations and weights in bf16, accumulated in fp32 by TDPBF16PS, k in ascending steps
+// of 32. A tile of sixteen rows gives each row the bits that it would have alone. Tiles: 0..3 sums
+// of 32 rows x 32 outputs, 4..5 activations, 6..7 weights. q8_0: the arithmetic of matmul_vnni.cpp,
+// to the bit, because integer dot products are exact: TDPBSSD makes those of a group of 32 k for
+// sixteen rows, AVX-512 scales and sums them. A step of 32 k uses half of a tile's depth; the
+// scaling, not the tile unit, is the bound.
 #include <immintrin.h>
 
 #include "kernels/cpu/kernels.h"
@@ -21,26 +22,17 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-// Sums of 16 or 32 rows over `steps` steps of weights at `w` (2 KiB each).
+// Sums of 16 or 32 rows over all steps of the panel.
 template <bool kTwo>
 void rows_by_panel(const std::byte* w, const std::uint16_t* x, std::int64_t ldx, std::int64_t steps,
-                   float* acc, bool first) {
+                   float* acc) {
   constexpr std::int64_t kAccStride = kPanel * 4;
   const std::int64_t stride = ldx * 2;
-  if (first) {
-    _tile_zero(0);
-    _tile_zero(1);
-    if (kTwo) {
-      _tile_zero(2);
-      _tile_zero(3);
-    }
-  } else {
-    _tile_loadd(0, acc, kAccStride);
-    _tile_loadd(1, acc + 16, kAccStride);
-    if (kTwo) {
-      _tile_loadd(2, acc + 16 * kPanel, kAccStride);
-      _tile_loadd(3, acc + 16 * kPanel + 16, kAccStride);
-    }
+  _tile_zero(0);
+  _tile_zero(1);
+  if (kTwo) {
+    _tile_zero(2);
+    _tile_zero(3);
   }
   for (std::int64_t s = 0; s < steps; ++s) {
     const std::byte* b = w + s * kStep16Bytes;
@@ -64,55 +56,51 @@ void rows_by_panel(const std::byte* w, const std::uint16_t* x, std::int64_t ldx,
   }
 }
 
-void all_rows(const std::byte* w, const Bf16Args& a, std::int64_t step, std::int64_t steps,
-              bool first) {
+void all_rows(const Bf16Args& a, std::int64_t steps) {
   for (int m = 0; m < a.M; m += 32) {
-    const std::uint16_t* x = a.x + m * a.ldx + step * kStep;
+    const std::uint16_t* x = a.x + m * a.ldx;
     if (a.M - m > 16)
-      rows_by_panel<true>(w, x, a.ldx, steps, a.acc + m * kPanel, first);
+      rows_by_panel<true>(a.panel, x, a.ldx, steps, a.acc + m * kPanel);
     else
-      rows_by_panel<false>(w, x, a.ldx, steps, a.acc + m * kPanel, first);
+      rows_by_panel<false>(a.panel, x, a.ldx, steps, a.acc + m * kPanel);
   }
 }
 
-// Two fp32 vectors, of k and k+1, to lanes of (bf16 k, bf16 k+1).
-__m512i pair(__m512 even, __m512 odd) {
-  __m512i low = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(even)));
-  __m512i high = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(odd)));
-  return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+// int8 products of one step: 16 rows x 16 outputs, high and low halves, into `dots` (2,16,16).
+void step_dots(const std::int8_t* high, const std::int8_t* low, std::int64_t row_bytes,
+               const std::byte* quads, std::int32_t* dots) {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_loadd(4, high, row_bytes);
+  _tile_loadd(5, low, row_bytes);
+  _tile_loadd(6, quads, 64);
+  _tile_dpbssd(0, 4, 6);
+  _tile_dpbssd(1, 5, 6);
+  _tile_stored(0, dots, 64);
+  _tile_stored(1, dots + 256, 64);
 }
 
-void unpack_q8(const std::byte* step, std::byte* to) {
-  for (int tile = 0; tile < 2; ++tile) {
-    __m512 d =
-        _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(step + tile * 32)));
-    const std::byte* quads = step + kPanel * 2 + tile * (kPanel * kStep / 2);
-    std::byte* out = to + tile * (kStep16Bytes / 2);
-    for (int i = 0; i < 8; ++i) {
-      __m512i v = _mm512_loadu_si512(quads + i * 64);
-      auto weight = [&](__m512i shifted) {
-        return _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_srai_epi32(shifted, 24)));
-      };
-      __m512 k0 = weight(_mm512_slli_epi32(v, 24)), k1 = weight(_mm512_slli_epi32(v, 16));
-      __m512 k2 = weight(_mm512_slli_epi32(v, 8)), k3 = weight(v);
-      _mm512_storeu_si512(out + i * 128, pair(k0, k1));
-      _mm512_storeu_si512(out + i * 128 + 64, pair(k2, k3));
-    }
-  }
+enum class TileUse : std::uint8_t { kNone, kBf16, kBytes };
+
+// The shapes of this thread's tiles. A tile state belongs to a thread, so does what we know of it.
+void use_tiles(TileUse use) {
+  thread_local TileUse current = TileUse::kNone;
+  if (current == use) return;
+  TileConfig config;
+  for (int t = 0; t < 8; ++t) config.bytes_per_row[t] = 64, config.rows[t] = 16;
+  // int8: activations 16 rows of 32 k, weights 8 quads of k.
+  if (use == TileUse::kBytes)
+    config.bytes_per_row[4] = config.bytes_per_row[5] = 32, config.rows[6] = 8;
+  // The compiler does not know that ldtilecfg reads all of it.
+  asm volatile("" : : "r"(&config) : "memory");
+  _tile_loadconfig(&config);
+  current = use;
 }
 
 }  // namespace
 
-void amx_configure() {
-  TileConfig config;
-  for (int t = 0; t < 8; ++t) config.bytes_per_row[t] = 64, config.rows[t] = 16;
-  // The compiler does not know that ldtilecfg reads all of it.
-  asm volatile("" : : "r"(&config) : "memory");
-  _tile_loadconfig(&config);
-}
-
 double amx_flops(std::int64_t rounds) {
-  amx_configure();
+  use_tiles(TileUse::kBf16);
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
@@ -129,12 +117,40 @@ double amx_flops(std::int64_t rounds) {
 }
 
 void amx_matmul_panel(const Bf16Args& a) {
-  if (a.type == PanelType::kBF16) return all_rows(a.panel, a, 0, a.steps, true);
-  for (std::int64_t s = 0; s < a.steps; s += kAmxBlock) {
-    std::int64_t n = a.steps - s < kAmxBlock ? a.steps - s : kAmxBlock;
-    for (std::int64_t i = 0; i < n; ++i)
-      unpack_q8(a.panel + (s + i) * kStepQ8Bytes, a.unpacked + i * kStep16Bytes);
-    all_rows(a.unpacked, a, s, n, s == 0);
+  use_tiles(TileUse::kBf16);
+  all_rows(a, a.steps);
+}
+
+void amx_matmul_panel_q8(const VnniArgs& a) {
+  use_tiles(TileUse::kBytes);
+  alignas(64) std::int32_t dots[2][2][256];
+  for (int first = 0; first < a.M; first += 16) {
+    const int n = a.M - first < 16 ? a.M - first : 16;
+    __m512 acc[16][2];
+    for (auto& row : acc) row[0] = row[1] = _mm512_setzero_ps();
+    for (std::int64_t s = 0; s < a.steps; ++s) {
+      const std::byte* step = a.panel + s * kStepQ8Bytes;
+      const std::int64_t at = (first * a.steps + s) * kStep;
+      for (int tile = 0; tile < 2; ++tile)
+        step_dots(a.rows.high + at, a.rows.low + at, a.steps * kStep,
+                  step + kPanel * 2 + tile * (kPanel * kStep / 2), dots[tile][0]);
+      for (int tile = 0; tile < 2; ++tile) {
+        __m512 d =
+            _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(step + tile * 32)));
+        for (int m = 0; m < n; ++m) {
+          __m512i high = _mm512_load_si512(dots[tile][0] + m * 16);
+          __m512i low = _mm512_load_si512(dots[tile][1] + m * 16);
+          __m512 dot = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
+          __m512 scale = _mm512_mul_ps(_mm512_set1_ps(a.rows.scale[(first + m) * a.steps + s]), d);
+          acc[m][tile] = _mm512_fmadd_ps(dot, scale, acc[m][tile]);
+        }
+      }
+    }
+    for (int m = 0; m < n; ++m) {
+      float* to = a.acc + (first + m) * kPanel;
+      _mm512_storeu_ps(to, acc[m][0]);
+      _mm512_storeu_ps(to + 16, acc[m][1]);
+    }
   }
 }
 

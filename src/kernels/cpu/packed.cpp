@@ -40,9 +40,7 @@ Arithmetic arithmetic_of(DType dtype, Isa isa) {
     case Layout::kRows:
       return Arithmetic::kRows;
     case Layout::kQ8:
-      return isa == Isa::kAmx    ? Arithmetic::kAmx
-             : isa >= Isa::kVnni ? Arithmetic::kVnni
-                                 : Arithmetic::kFp32;
+      return isa >= Isa::kVnni ? Arithmetic::kVnni : Arithmetic::kFp32;
     case Layout::k16:
       if (dtype != DType::kBF16 || isa < Isa::kBf16) return Arithmetic::kFp32;
       return isa == Isa::kAmx ? Arithmetic::kAmx : Arithmetic::kBf16;
