@@ -40,7 +40,9 @@ CpuFeatures detect() {
   f.avx512_vnni = f.avx512 && (c7 & (1u << 11));
   f.avx512_bf16 = f.avx512 && (a71 & (1u << 5));
   bool tiles = (xcr0 & (3ull << 17)) == (3ull << 17);
-  f.amx_bf16 = f.avx512_bf16 && tiles && (d7 & (1u << 24)) && (d7 & (1u << 22)) && request_amx();
+  // Tiles, their bf16 and their int8 products.
+  constexpr unsigned kAmx = (1u << 24) | (1u << 22) | (1u << 25);
+  f.amx = f.avx512_bf16 && f.avx512_vnni && tiles && (d7 & kAmx) == kAmx && request_amx();
   return f;
 }
 

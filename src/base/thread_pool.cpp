@@ -17,10 +17,17 @@ constexpr auto kSpin = std::chrono::microseconds(100);
 
 ThreadPool::ThreadPool(int threads) {
   VT_CHECK(threads >= 1 && threads <= 1024, "{} threads", threads);
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
+  try {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stop_.store(true);
   epoch_.fetch_add(1);
   epoch_.notify_all();

@@ -15,7 +15,8 @@ namespace vitrine {
 
 class ThreadPool {
  public:
-  // `threads` in all, the caller included; at least 1.
+  // `threads` in all, the caller included; at least 1. Throws std::system_error when the machine
+  // will not start that many.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -52,6 +53,7 @@ class ThreadPool {
   using Job = void (*)(void* context, std::int64_t item, int worker);
   void run_erased(std::int64_t items, Job job, void* context);
   bool work(int worker);
+  void stop();
   void worker_loop(int worker);
 
   // Items in the upper half, next item in the lower: one atomic add takes an item and tells whether

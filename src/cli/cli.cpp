@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
+#include <exception>
 #include <iostream>
 #include <vector>
 
@@ -36,8 +38,17 @@ int run_cli(int argc, char** argv) {
     std::cerr << "see: vitrine " << (at == &app ? "" : at->get_name() + " ") << "--help\n";
     return 2;
   }
-  for (auto& [sub, action] : actions)
-    if (sub->parsed()) return action();
+  for (auto& [sub, action] : actions) {
+    if (!sub->parsed()) continue;
+    try {
+      int code = action();
+      if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
+      std::cerr << "error: the output could not be written\n";
+    } catch (const std::exception& e) {
+      std::cerr << "error: " << e.what() << "\n";
+    }
+    return 1;
+  }
   return 2;
 }
 

@@ -13,33 +13,25 @@ std::int64_t now_ns() {
       .count();
 }
 
-Status check_options(const EngineOptions& o) {
-  auto within = [](const char* name, std::int64_t value, std::int64_t min,
-                   std::int64_t max) -> Status {
-    if (value >= min && value <= max) return Ok{};
-    return make_error(ErrorCode::kInvalid, "{}: found {}, allowed {} to {}", name, value, min, max);
-  };
-  VT_RETURN_IF_ERROR(within("sequences", o.sequences, 1, 4096));
-  VT_RETURN_IF_ERROR(within("step tokens", o.step_tokens, 1, 65536));
-  VT_RETURN_IF_ERROR(within("page size", o.page_size, 16, 1024));
-  if (o.page_size % 16 != 0)
-    return make_error(ErrorCode::kInvalid, "page size: found {}, must be a multiple of 16",
-                      o.page_size);
-  VT_RETURN_IF_ERROR(within("context", o.context, 0, 1 << 28));
-  VT_RETURN_IF_ERROR(within("threads", o.threads, 0, 1024));
-  return Ok{};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const ModelFile> file,
                                                EngineOptions options) {
-  VT_RETURN_IF_ERROR(check_options(options));
+  try {
+    return load(std::move(file), std::move(options));
+  } catch (const std::bad_alloc&) {
+    return make_error(ErrorCode::kUnavailable, "out of memory while loading the model");
+  }
+}
+
+Result<std::unique_ptr<Engine>> Engine::load(std::shared_ptr<const ModelFile> file,
+                                             EngineOptions options) {
   auto engine = std::unique_ptr<Engine>(new Engine());
   VT_TRY(engine->backend_, create_backend(options.backend, {options.threads, options.isa}));
   // Counted first: a context or a size that cannot be is refused before anything is loaded.
   ModelInfo info;
   VT_TRY(engine->plan_, plan_memory(*file, options, &info));
+  VT_RETURN_IF_ERROR(check_memory(engine->plan_));
   if (static_cast<std::size_t>(info.vocab) > kMaxVocab)
     return make_error(ErrorCode::kUnsupported,
                       "a vocabulary of {} tokens; sampling takes at most {}", info.vocab,

@@ -54,6 +54,8 @@ class Engine {
 
  private:
   Engine() = default;
+  static Result<std::unique_ptr<Engine>> load(std::shared_ptr<const ModelFile> file,
+                                              EngineOptions options);
   Result<std::unique_ptr<Sequence>> make_sequence(Request request) const;
   void loop();
   void accept();

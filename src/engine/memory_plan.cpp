@@ -1,6 +1,7 @@
 #include "engine/memory_plan.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "quant/format.h"
 
@@ -59,7 +60,37 @@ class CountingBackend final : public Backend {
   const Backend& real_;
 };
 
+Status check_options(const EngineOptions& o) {
+  auto within = [](const char* name, std::int64_t value, std::int64_t min,
+                   std::int64_t max) -> Status {
+    if (value >= min && value <= max) return Ok{};
+    return make_error(ErrorCode::kInvalid, "{}: found {}, allowed {} to {}", name, value, min, max);
+  };
+  VT_RETURN_IF_ERROR(within("sequences", o.sequences, 1, 4096));
+  VT_RETURN_IF_ERROR(within("step tokens", o.step_tokens, 1, 65536));
+  VT_RETURN_IF_ERROR(within("page size", o.page_size, 16, 1024));
+  if (o.page_size % 16 != 0)
+    return make_error(ErrorCode::kInvalid, "page size: found {}, must be a multiple of 16",
+                      o.page_size);
+  VT_RETURN_IF_ERROR(within("context", o.context, 0, 1 << 28));
+  VT_RETURN_IF_ERROR(within("threads", o.threads, 0, 1024));
+  return Ok{};
+}
+
 }  // namespace
+
+Status check_memory(const MemoryPlan& plan) {
+  std::ifstream info("/proc/meminfo");
+  std::string key;
+  std::int64_t kib = 0;
+  while (info >> key >> kib && key != "MemAvailable:") info.ignore(64, '\n');
+  if (key != "MemAvailable:" || plan.total() <= kib * 1024) return Ok{};
+  return make_error(ErrorCode::kTooLarge,
+                    "the plan needs {} MiB (weights {}, KV {}, activations {}), {} MiB are free; a "
+                    "smaller --ctx or fewer --sequences need less",
+                    plan.total() >> 20, plan.packed_bytes >> 20, plan.kv_bytes >> 20,
+                    plan.activation_bytes >> 20, kib >> 10);
+}
 
 Result<int> choose_context(const EngineOptions& options, int model_context) {
   if (options.context > model_context)
@@ -84,7 +115,11 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
   plan.page_size = options.page_size;
   plan.kv_dtype = options.kv_dtype;
   plan.packed_bytes = model.totals().packed_bytes;
-  plan.activation_bytes = model.totals().activation_bytes;
+  // The runner adds hidden states and a slice of logits, which it may have to copy to the host.
+  plan.activation_bytes =
+      model.totals().activation_bytes +
+      4LL * (static_cast<std::int64_t>(options.step_tokens) * model.info().dim +
+             2LL * std::min(kHeadSliceRows, options.step_tokens) * model.info().vocab);
   for (int layer = 0; layer < model.info().layers; ++layer) {
     CacheSpec spec = model.cache_spec(layer);
     // A window that the context never leaves is no window.
@@ -119,6 +154,7 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
 
 Result<MemoryPlan> plan_memory(const ModelFile& file, const EngineOptions& options,
                                ModelInfo* info) {
+  VT_RETURN_IF_ERROR(check_options(options));
   VT_TRY(auto backend, create_backend(options.backend, {1, options.isa}));
   CountingBackend counting(*backend);
   ModelOptions model_options{

@@ -48,6 +48,13 @@ struct MemoryPlan {
   std::int64_t total() const { return packed_bytes + activation_bytes + kv_bytes; }
 };
 
+// Rows of logits computed at once: enough to share one pass over the head's weights, few enough
+// that the buffer stays small for any vocabulary.
+inline constexpr int kHeadSliceRows = 32;
+
+// An error when the plan is larger than what the machine has free: memory comes page by page, and
+// running out of it later would end the process.
+Status check_memory(const MemoryPlan& plan);
 // The context that the options and the model give; an error names both when they disagree.
 Result<int> choose_context(const EngineOptions& options, int model_context);
 // Groups and KV sizes for a loaded (or only counted) model.

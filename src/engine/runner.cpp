@@ -3,14 +3,6 @@
 #include <algorithm>
 
 namespace vitrine {
-namespace {
-
-// Rows of logits computed at once: enough to share one pass over the head's weights, few enough
-// that the buffer stays small for any vocabulary.
-constexpr int kSliceRows = 32;
-
-}  // namespace
-
 Result<std::unique_ptr<Runner>> Runner::create(Model& model, Backend& backend,
                                                const MemoryPlan& plan, int step_tokens) {
   auto runner = std::unique_ptr<Runner>(new Runner(model, backend, plan, step_tokens));
@@ -23,7 +15,7 @@ Runner::Runner(Model& model, Backend& backend, const MemoryPlan& plan, int step_
       b_(backend),
       plan_(plan),
       step_tokens_(step_tokens),
-      slice_rows_(std::min(kSliceRows, step_tokens)) {}
+      slice_rows_(std::min(kHeadSliceRows, step_tokens)) {}
 
 Result<Tensor> Runner::make(DType dtype, Shape shape) {
   VT_TRY(Buffer buffer, b_.allocate(shape.elements() * 4));

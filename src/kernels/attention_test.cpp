@@ -134,5 +134,21 @@ TEST(Attention, ARowHasTheSameBitsInEveryBatch) {
     }
 }
 
+// A row never meets the values of positions that it does not see, whatever they are.
+TEST(Attention, ABadValueStaysWhereItIsSeen) {
+  for (const Candidate& c : candidates()) {
+    Scene scene({4, 2, 16, 16, 6, 0, DType::kF32});
+    for (int d = 0; d < 2 * 16; ++d) scene.v.f32()[20 * 2 * 16 + d] = d % 2 ? INFINITY : NAN;
+    Buffer buffer;
+    KvCache cache = scene.cache(*c.backend, buffer);
+    Tensor out = scene.step(*c.backend, cache, {0}, {0}, {40});
+    for (int t = 0; t < 40; ++t) {
+      bool finite = true;
+      for (int i = 0; i < 4 * 16; ++i) finite = finite && std::isfinite(out.f32()[t * 4 * 16 + i]);
+      EXPECT_EQ(finite, t < 20 || t >= 26) << c.label << " row " << t;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrine::testing

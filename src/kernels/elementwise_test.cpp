@@ -78,6 +78,19 @@ TEST(Softcap, AgreesWithRef) {
   }
 }
 
+TEST(Activation, ANanStaysANan) {
+  for (const Candidate& c : candidates())
+    for (Activation act :
+         {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh, Activation::kRelu}) {
+      Arena arena;
+      Tensor x = arena.f32({1, 33}, NAN), capped = arena.f32({1, 33}, NAN);
+      c.backend->activate(x, act);
+      c.backend->softcap(capped, 30);
+      for (int i = 0; i < 33; ++i)
+        ASSERT_TRUE(std::isnan(x.f32()[i]) && std::isnan(capped.f32()[i])) << c.label;
+    }
+}
+
 TEST(Rope, AgreesWithRef) {
   auto ref = make_backend("ref");
   for (const Candidate& c : candidates()) {

@@ -28,7 +28,7 @@ inline std::vector<std::string> cpu_isas() {
   if (cpu_features().avx512) isas.push_back("avx512");
   if (cpu_features().avx512_vnni) isas.push_back("vnni");
   if (cpu_features().avx512_bf16) isas.push_back("bf16");
-  if (cpu_features().amx_bf16) isas.push_back("amx");
+  if (cpu_features().amx) isas.push_back("amx");
   return isas;
 }
 

@@ -23,6 +23,11 @@ Result<Config> read_config(const ModelFile& file) {
   c.rope = read_rope(r, c.head_dim, c.context);
   c.window = r.integer_or({"attention.sliding_window", ""}, 0, 1 << 28, 0);
   c.activation = read_activation(r, "hidden_act", Activation::kSilu);
+  // A GGUF file's pairs are neighbours over the whole head; undoing that needs all of it rotated.
+  if (r.gguf() && c.rope.dims != c.head_dim)
+    r.fail(make_error(ErrorCode::kUnsupported,
+                      "llama.rope.dimension_count: found {}, only the head's width, {}, is known",
+                      c.rope.dims, c.head_dim));
   VT_RETURN_IF_ERROR(r.status());
   return c;
 }

@@ -56,10 +56,12 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
   if (finish.reason == FinishReason::kError)
     return make_error(ErrorCode::kInvalid, "{}", finish.error);
   // The record of the last step is written just after the stream closes.
+  int last = f.prompt + finish.usage.completion_tokens - 1;
   auto complete = [&] {
     auto records = engine.records();
-    return !records.empty() && records.back().entries[0].first + records.back().entries[0].tokens >=
-                                   f.prompt + f.tokens - 1;
+    if (records.empty() || records.back().step < first) return false;
+    const StepEntry& entry = records.back().entries[0];
+    return entry.first + entry.tokens >= last;
   };
   while (!complete()) std::this_thread::yield();
   double prefill_ns = 0, prefill_tokens = 0, flops = 0, decode_ns = 0, decode_tokens = 0, bytes = 0;
@@ -83,6 +85,10 @@ Result<int> bench(Flags& f) {
   VT_TRY(auto file, f.model.open());
   int needed = f.prompt + f.tokens;
   if (f.engine.options.context == 0) f.engine.options.context = needed;
+  if (f.engine.options.context < needed)
+    return make_error(ErrorCode::kInvalid,
+                      "--ctx: found {}, {} prompt and {} output tokens need {}",
+                      f.engine.options.context, f.prompt, f.tokens, needed);
   VT_TRY(auto engine, f.engine.start(file));
   std::vector<double> prefill, gflops, decode, gbs;
   std::vector<Peak> peaks;

@@ -1,6 +1,7 @@
 #include "kernels/cpu/backend.h"
 
 #include <cstring>
+#include <exception>
 
 #include "base/cpu_features.h"
 #include "kernels/host_memory.h"
@@ -16,7 +17,7 @@ constexpr const char* kIsaNames[] = {"avx2", "avx512", "vnni", "bf16", "amx"};
 
 Isa best_isa() {
   const CpuFeatures& f = cpu_features();
-  if (f.amx_bf16) return Isa::kAmx;
+  if (f.amx) return Isa::kAmx;
   if (f.avx512_bf16 && f.avx512_vnni) return Isa::kBf16;
   if (f.avx512_vnni) return Isa::kVnni;
   return f.avx512 ? Isa::kAvx512 : Isa::kAvx2;
@@ -100,7 +101,11 @@ Result<std::unique_ptr<Backend>> create_cpu(const BackendOptions& options) {
                         have);
   }
   int threads = options.threads > 0 ? options.threads : ThreadPool::available_cpus();
-  return std::unique_ptr<Backend>(std::make_unique<cpu::CpuBackend>(isa, threads));
+  try {
+    return std::unique_ptr<Backend>(std::make_unique<cpu::CpuBackend>(isa, threads));
+  } catch (const std::exception& e) {
+    return make_error(ErrorCode::kUnavailable, "cannot start {} threads: {}", threads, e.what());
+  }
 }
 
 }  // namespace

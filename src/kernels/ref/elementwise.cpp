@@ -15,7 +15,7 @@ float apply(float x, Activation activation) {
     case Activation::kGeluTanh:
       return 0.5f * x * (1 + std::tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)));
     case Activation::kRelu:
-      return x > 0 ? x : 0;
+      return x < 0 ? 0 : x;
   }
   return x;
 }

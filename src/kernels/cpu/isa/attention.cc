@@ -69,7 +69,8 @@ void page_of(const AttentionArgs& a, int base, const std::byte* page, float* sco
   const int P = a.page_size, D = padded_head_dim(a.head_dim);
   for (int j = 0; j < P; j += 16) scores_of<kType, Q, 16 / W>(a, page + a.k_offset, j, scores);
 
-  int low = P, high = 0;
+  // Positions that some query of the call sees, and those that all do.
+  int low = P, high = 0, all_begin = 0, all_end = P;
   float keep[Q];
   for (int q = 0; q < Q; ++q) {
     float* s = scores + q * P;
@@ -78,6 +79,7 @@ void page_of(const AttentionArgs& a, int base, const std::byte* page, float* sco
     keep[q] = 1;
     if (begin >= end) {
       std::memset(s, 0, sizeof(float) * P);
+      all_end = 0;
       continue;
     }
     for (int j = 0; j < begin; ++j) s[j] = -INFINITY;
@@ -97,6 +99,8 @@ void page_of(const AttentionArgs& a, int base, const std::byte* page, float* sco
     top[q] = now;
     if (begin < low) low = begin;
     if (end > high) high = end;
+    if (begin > all_begin) all_begin = begin;
+    if (end < all_end) all_end = end;
   }
   const std::byte* values = page + a.v_offset;
   for (int d = 0; d < D; d += W) {
@@ -104,7 +108,13 @@ void page_of(const AttentionArgs& a, int base, const std::byte* page, float* sco
     for (int q = 0; q < Q; ++q) acc[q] = mul(load(out + q * D + d), set1(keep[q]));
     for (int j = low; j < high; ++j) {
       Vf value = E::get(values + (static_cast<std::int64_t>(j) * D + d) * E::kBytes);
-      for (int q = 0; q < Q; ++q) acc[q] = fma(set1(scores[q * P + j]), value, acc[q]);
+      if (j >= all_begin && j < all_end) {
+        for (int q = 0; q < Q; ++q) acc[q] = fma(set1(scores[q * P + j]), value, acc[q]);
+      } else {
+        // A query that does not see this position must not meet its value: 0 * inf is NaN.
+        for (int q = 0; q < Q; ++q)
+          if (scores[q * P + j] != 0) acc[q] = fma(set1(scores[q * P + j]), value, acc[q]);
+      }
     }
     for (int q = 0; q < Q; ++q) store(out + q * D + d, acc[q]);
   }

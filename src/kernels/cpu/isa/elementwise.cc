@@ -82,7 +82,7 @@ Vf gelu_tanh(Vf x) {
   Vf inner = mul(set1(0.79788456080286536f), fma(mul(mul(x, x), x), set1(0.044715f), x));
   return mul(mul(set1(0.5f), x), add(set1(1), tanh(inner)));
 }
-Vf relu(Vf x) { return max(x, zero()); }
+Vf relu(Vf x) { return max(zero(), x); }
 
 template <typename F>
 void with_activation(Act act, F f) {

@@ -31,8 +31,8 @@ inline Vf round(Vf a) { return {_mm512_roundscale_ps(a.v, 8)}; }
 inline Vf negative(Vf sign, Vf a) {  // a with its sign flipped where sign < 0
   return {_mm512_xor_ps(a.v, _mm512_and_ps(sign.v, _mm512_set1_ps(-0.0f)))};
 }
-inline Vf zero_below(Vf x, Vf limit, Vf a) {  // a where x >= limit, else 0
-  return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.v, limit.v, _CMP_GE_OQ), a.v)};
+inline Vf zero_below(Vf x, Vf limit, Vf a) {  // 0 where x < limit, else a; so a NaN stays
+  return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.v, limit.v, _CMP_NLT_UQ), a.v)};
 }
 inline Vf pow2(Vf n) {  // 2^n for whole n in the range of normal floats
   return {_mm512_castsi512_ps(
@@ -93,7 +93,7 @@ inline Vf negative(Vf sign, Vf a) {
   return {_mm256_xor_ps(a.v, _mm256_and_ps(sign.v, _mm256_set1_ps(-0.0f)))};
 }
 inline Vf zero_below(Vf x, Vf limit, Vf a) {
-  return {_mm256_and_ps(a.v, _mm256_cmp_ps(x.v, limit.v, _CMP_GE_OQ))};
+  return {_mm256_and_ps(a.v, _mm256_cmp_ps(x.v, limit.v, _CMP_NLT_UQ))};
 }
 inline Vf pow2(Vf n) {
   return {_mm256_castsi256_ps(
@@ -143,7 +143,8 @@ inline void load_i8_quads(const void* p, Vf q[4]) {
 
 // e^x to about one unit in the last place; exactly 0 below -87.3, and for -inf.
 inline Vf exp(Vf x) {
-  Vf limited = min(max(x, set1(-87.3f)), set1(88.3f));
+  // (min and max return their second operand for a NaN, which must go through.)
+  Vf limited = min(set1(88.3f), max(set1(-87.3f), x));
   Vf n = round(mul(limited, set1(1.44269504088896341f)));
   // x - n ln 2 in two parts: the first product is exact.
   Vf r = fma(n, set1(-0.693359375f), limited);
@@ -160,7 +161,7 @@ inline Vf exp(Vf x) {
 
 // |error| below 3e-7.
 inline Vf tanh(Vf x) {
-  Vf e = exp(mul(set1(2), min(abs(x), set1(20))));
+  Vf e = exp(mul(set1(2), min(set1(20), abs(x))));
   return negative(x, sub(set1(1), div(set1(2), add(e, set1(1)))));
 }
 
