@@ -60,6 +60,8 @@ class CountingBackend final : public Backend {
   const Backend& real_;
 };
 
+}  // namespace
+
 Status check_options(const EngineOptions& o) {
   auto within = [](const char* name, std::int64_t value, std::int64_t min,
                    std::int64_t max) -> Status {
@@ -76,8 +78,6 @@ Status check_options(const EngineOptions& o) {
   VT_RETURN_IF_ERROR(within("threads", o.threads, 0, 1024));
   return Ok{};
 }
-
-}  // namespace
 
 Status check_memory(const MemoryPlan& plan) {
   std::ifstream info("/proc/meminfo");

@@ -52,6 +52,8 @@ struct MemoryPlan {
 // that the buffer stays small for any vocabulary.
 inline constexpr int kHeadSliceRows = 32;
 
+// Ranges of the numbers; an error names the option.
+Status check_options(const EngineOptions& options);
 // An error when the plan is larger than what the machine has free: memory comes page by page, and
 // running out of it later would end the process.
 Status check_memory(const MemoryPlan& plan);
