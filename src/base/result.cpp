@@ -16,6 +16,8 @@ const char* error_code_name(ErrorCode code) {
       return "too large";
     case ErrorCode::kUnavailable:
       return "unavailable";
+    case ErrorCode::kBusy:
+      return "busy";
   }
   return "unknown";
 }

@@ -19,6 +19,7 @@ enum class ErrorCode {
   kInvalid,      // an argument outside what is allowed
   kTooLarge,     // over a limit that is named in the message
   kUnavailable,  // the machine would not (open, map, allocate)
+  kBusy,         // no room now; the same later may work
 };
 
 const char* error_code_name(ErrorCode code);

@@ -17,6 +17,7 @@
 #include "engine/request.h"
 #include "engine/runner.h"
 #include "engine/scheduler.h"
+#include "engine/stats.h"
 #include "engine/step_record.h"
 
 namespace vitrine {
@@ -33,8 +34,12 @@ class Engine {
   // One step. False when there was nothing to do. Not while the thread runs.
   bool step();
 
-  // Checks the request and queues it.
+  // Checks the request and queues it. kBusy when the queue is full: see retry_after_seconds().
   Result<std::shared_ptr<TokenStream>> submit(Request request);
+  // The same for Request::choices answers: a stream each.
+  Result<std::vector<std::shared_ptr<TokenStream>>> submit_choices(Request request);
+  // How long the queue will take to have room again, by the measured rate; at least 1.
+  int retry_after_seconds() const;
 
   const ModelInfo& model() const { return model_->info(); }
   const MemoryPlan& memory() const { return plan_; }
@@ -46,11 +51,17 @@ class Engine {
   const ModelFile& file() const { return *file_; }
   // The last steps, oldest first (at most kKeptRecords).
   std::vector<StepRecord> records() const;
+  // Thread-safe copies of what is going on.
+  Snapshot snapshot() const;
+  Metrics metrics() const;
+  // The last requests that ended, oldest first (at most kKeptAccounts).
+  std::vector<Account> accounts() const;
   // Pages in use, by cache group; zero everywhere when idle.
   std::vector<int> pages_used() const;
   void check_integrity() const { scheduler_->check_integrity(); }
 
   static constexpr int kKeptRecords = 1024;
+  static constexpr int kKeptAccounts = 512;
 
  private:
   Engine() = default;

@@ -1,55 +1,70 @@
 // What a caller asks of the engine, and the stream that answers.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/account.h"
+#include "sampling/logprobs.h"
 #include "sampling/params.h"
 
 namespace vitrine {
 
+inline constexpr int kMaxChoices = 128;
+inline constexpr int kMaxTopLogprobs = 20;
+
 struct Request {
   std::vector<std::int32_t> prompt;
   std::optional<int> max_tokens;  // none: until the context is full; 0: only the prompt
+  int min_tokens = 0;             // before that many, tokens that end the text cannot be drawn
   SamplingParams sampling;        // resolved: all layers laid over each other
   bool ignore_eos = false;
-  std::uint32_t choice_index = 0;    // of several choices for one request
-  bool logprobs = false;             // fill TokenEvent::logprob
-  std::vector<int> logit_positions;  // prompt positions whose logits are wanted
-};
+  std::vector<std::int32_t> stop_token_ids;  // end the text as an end token does, ignore_eos or not
+  int choices = 1;                           // answers to the same prompt, which is computed once
+  bool logprobs = false;                     // fill TokenEvent::logprob
+  int top_logprobs = 0;                      // the best tokens of each position, with logprobs
+  bool prompt_logprobs = false;              // of the prompt too; nothing comes from the cache then
+  std::vector<int> logit_positions;          // prompt positions whose logits are wanted
 
-enum class FinishReason { kStop, kLength, kCancelled, kError };
-const char* finish_reason_name(FinishReason reason);
-
-struct Usage {
-  int prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
-};
-
-// From the records of the steps that the sequence was in.
-struct Timings {
-  double queue_ms = 0;                   // submitted until first planned
-  double ttft_ms = 0;                    // submitted until the first token was out
-  double prefill_ms = 0, decode_ms = 0;  // steps in which it prefilled; decoded
-  int prefill_steps = 0, decode_steps = 0;
-  double prefill_tok_s = 0, decode_tok_s = 0;
+  int priority = 0;        // lower runs first
+  std::string tenant;      // whom to be fair to: the name of an API key
+  double weight = 1;       // the tenant's share
+  std::string cache_salt;  // pages are shared only among requests with the same salt
+  std::string label;       // the caller's name for the request, shown in accounts and snapshots
+  std::optional<std::chrono::milliseconds> timeout;  // from submission
+  // Unread tokens at which the sequence pauses until its reader has caught up; 0: never.
+  int max_backlog = 0;
+  // Called by the engine thread when there is something new to read. Must not block.
+  std::function<void()> on_ready;
 };
 
 struct TokenEvent {
   std::int32_t token = 0;
   float logprob = 0;
+  std::int64_t at_ns = 0;  // when it was committed, on the steady clock
 };
 
 struct Finish {
   FinishReason reason = FinishReason::kStop;
   std::string error;  // kError only
-  Usage usage;
-  Timings timings;
   std::uint64_t seed = 0;
+  // The token that ended the text, which is not part of it; -1: none.
+  std::int32_t stop_token = -1;
+  Account account;
+};
+
+// The prompt's own log probabilities: entry i is about prompt[i]; entry 0 is empty.
+struct PromptLogprobs {
+  std::vector<float> logprobs;
+  std::vector<std::vector<TokenLogprob>> top;
 };
 
 // Written by the engine thread, read by one other thread.
@@ -57,29 +72,43 @@ class TokenStream {
  public:
   // Blocks for the next token; none when the sequence has finished.
   std::optional<TokenEvent> next();
+  // Appends what has come since the last call, without blocking: tokens, and `top_logprobs` entries
+  // for each (a token of -1 fills up where fewer can follow). True once nothing more will come.
+  bool read(std::vector<TokenEvent>& events, std::vector<TokenLogprob>& top);
   // Blocks until the sequence has finished.
   const Finish& wait();
   // Asks the engine to stop; it does so before its next step.
-  void cancel();
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   // Logits of the positions asked for; complete when the sequence has finished.
   const std::map<int, std::vector<float>>& logits();
+  // Complete with the first token, or when the sequence has finished. Not before.
+  const PromptLogprobs& prompt_logprobs() const { return prompt_logprobs_; }
 
  private:
   friend class Engine;
   friend class Scheduler;
-  void push(TokenEvent event);
+  friend struct Sequence;
+  void reserve(const Request& request, int max_output);
+  void push(TokenEvent event, const TokenLogprob* top);
   void add_logits(int position, std::vector<float> row);
   void close(Finish finish);
-  bool cancelled() const;
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  int backlog() const { return backlog_.load(std::memory_order_relaxed); }
+
+  std::function<void()> on_ready_;
+  int top_ = 0;  // entries of top_events_ per event
+  std::atomic<bool> cancelled_{false};
+  std::atomic<int> backlog_{0};  // unread events
+  PromptLogprobs prompt_logprobs_;
 
   mutable std::mutex mutex_;
   std::condition_variable ready_;
   // Guarded by mutex_.
   std::vector<TokenEvent> events_;
+  std::vector<TokenLogprob> top_events_;
   std::size_t read_ = 0;
   std::optional<Finish> finish_;
   std::map<int, std::vector<float>> logits_;
-  bool cancelled_ = false;
 };
 
 }  // namespace vitrine

@@ -1,0 +1,70 @@
+// What a request cost and what happened to it: filled from the records of the steps it was in. Sent
+// with the end of its stream, kept for the last requests, and shown while it runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace vitrine {
+
+enum class FinishReason { kStop, kLength, kCancelled, kTimeout, kError };
+inline constexpr int kFinishReasons = 5;
+const char* finish_reason_name(FinishReason reason);
+
+struct Usage {
+  int prompt_tokens = 0, completion_tokens = 0;
+  int cached_tokens = 0;  // of the prompt, not computed because the cache had them
+};
+
+// From the records of the steps that the sequence was in.
+struct Timings {
+  double queue_ms = 0;                   // submitted until first planned
+  double ttft_ms = 0;                    // submitted until the first token was out
+  double total_ms = 0;                   // submitted until it ended
+  double prefill_ms = 0, decode_ms = 0;  // steps in which it prefilled; decoded
+  int prefill_steps = 0, decode_steps = 0;
+  double prefill_tok_s = 0, decode_tok_s = 0;
+};
+
+// Why no more of the prompt came from the cache.
+enum class CacheMiss {
+  kNone,      // all whole pages came from it
+  kNew,       // no earlier request went on from there
+  kDiffers,   // the nearest earlier request has another token at `position`
+  kEvicted,   // the page from `position` on was there and had to make room
+  kWindow,    // a layer's window over `position` is no longer there
+  kBypassed,  // the request asked for the prompt's own log probabilities, or there is no cache
+};
+const char* cache_miss_name(CacheMiss miss);
+
+struct CacheAccount {
+  int cached = 0;    // tokens
+  int possible = 0;  // tokens in the prompt's whole pages: the most that can come from the cache
+  CacheMiss miss = CacheMiss::kNew;
+  int position = 0;  // the first token that had to be computed, or that differed
+  std::int32_t here = -1, there = -1;  // kDiffers: the prompt's token, the cached one
+  std::string text() const;            // in words
+};
+
+struct Account {
+  std::uint64_t id = 0;
+  std::string label, tenant;
+  int choice = 0, priority = 0;
+  std::int64_t submitted_unix_ms = 0;
+  Usage usage;
+  Timings timings;
+  CacheAccount cache;
+  int pages = 0;              // held at most at one time, over all cache groups
+  int preemptions = 0;
+  int recomputed_tokens = 0;  // computed again after preemptions
+  int steps = 0;
+  double batch_mean = 0;  // sequences in its steps, itself included
+  int batch_max = 0;
+  double flops = 0;
+  double weight_bytes = 0;  // its rows' share of each step's pass over the weights
+  double kv_read_bytes = 0, kv_write_bytes = 0;
+  FinishReason reason = FinishReason::kStop;  // once it has ended
+  std::string error;
+};
+
+}  // namespace vitrine
