@@ -58,8 +58,8 @@ Result<int> generate(const Flags& f) {
                             {"text", text},
                             {"finish_reason", finish_reason_name(finish.reason)},
                             {"seed", finish.seed},
-                            {"usage", usage_json(finish.usage)},
-                            {"timings", timings_json(finish.timings)}});
+                            {"usage", usage_json(finish.account.usage)},
+                            {"timings", timings_json(finish.account.timings)}});
   else if (tokenizer)
     fmt::print("{}\n", std::string_view(text.as_string()));
   else

@@ -35,12 +35,12 @@ Result<int> stream_once(const Flags& f, Engine& engine, const Tokenizer& tokeniz
   const Finish& finish = stream->wait();
   if (finish.reason == FinishReason::kError)
     return make_error(ErrorCode::kInvalid, "{}", finish.error);
-  const Timings& t = finish.timings;
+  const Timings& t = finish.account.timings;
   fmt::print(
       stderr,
       "[{} prompt tokens at {:.1f} tok/s, first token after {:.0f} ms, {} tokens at {:.1f} tok/s, "
       "{}, seed {}]\n",
-      finish.usage.prompt_tokens, t.prefill_tok_s, t.ttft_ms, finish.usage.completion_tokens,
+      finish.account.usage.prompt_tokens, t.prefill_tok_s, t.ttft_ms, finish.account.usage.completion_tokens,
       t.decode_tok_s, finish_reason_name(finish.reason), finish.seed);
   return 0;
 }
