@@ -31,9 +31,15 @@ Answer answer_of(TokenStream& stream) {
   return out;
 }
 
+// One request at a time, each choice by itself, nothing reused.
 std::vector<Answer> alone(const Request& r, bool window) {
-  EngineOptions o = options(r.choices);
-  auto engine = make_engine(o, window);
+  static std::unique_ptr<Engine> engines[2];
+  std::unique_ptr<Engine>& engine = engines[window];
+  if (!engine) {
+    EngineOptions o = options(1);
+    o.prefix_cache = false;
+    engine = make_engine(o, window);
+  }
   Request plain = r;
   plain.max_backlog = 0;
   auto streams = *engine->submit_choices(plain);
