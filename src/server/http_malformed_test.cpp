@@ -86,10 +86,10 @@ std::vector<Bad> corpus() {
        431},
       {"a field of a megabyte", "GET /echo HTTP/1.1\r\nX: " + std::string(1 << 20, 'x'), 431},
       // Where the body ends.
-      {"length and chunked", field("Content-Length: 5\r\nTransfer-Encoding: chunked") +
-                                 "0\r\n\r\n", 400},
-      {"chunked and length", field("Transfer-Encoding: chunked\r\nContent-Length: 5") +
-                                 "0\r\n\r\n", 400},
+      {"length and chunked", field("Content-Length: 5\r\nTransfer-Encoding: chunked") + "0\r\n\r\n",
+       400},
+      {"chunked and length", field("Transfer-Encoding: chunked\r\nContent-Length: 5") + "0\r\n\r\n",
+       400},
       {"two lengths", field("Content-Length: 5\r\nContent-Length: 6") + "hello!", 400},
       {"equal lengths", field("Content-Length: 5\r\nContent-Length: 5") + "hello", 400},
       {"list of lengths", field("Content-Length: 5, 5") + "hello", 400},
@@ -108,10 +108,10 @@ std::vector<Bad> corpus() {
       {"chunked, chunked", field("Transfer-Encoding: chunked, chunked") + "0\r\n\r\n", 400},
       {"xchunked", field("Transfer-Encoding: xchunked") + "0\r\n\r\n", 400},
       {"chunked;q", field("Transfer-Encoding: chunked;q=1") + "0\r\n\r\n", 400},
-      {"chunked twice", field("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked") +
-                            "0\r\n\r\n", 400},
-      {"chunked and identity", field("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity") +
-                                   "0\r\n\r\n", 400},
+      {"chunked twice",
+       field("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked") + "0\r\n\r\n", 400},
+      {"chunked and identity",
+       field("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity") + "0\r\n\r\n", 400},
       {"coding empty", field("Transfer-Encoding:"), 400},
       {"chunked in 1.0", "POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
       // Chunks.

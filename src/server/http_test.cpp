@@ -77,12 +77,12 @@ asio::awaitable<void> tenant(Exchange& exchange) {
 }
 
 std::vector<Route> routes() {
-  return {{"GET", "/hello", hello, false},    {"GET", "/health", hello, true},
-          {"POST", "/echo", echo, false},     {"POST", "/size", size, false},
-          {"GET", "/items/*", item, false},   {"GET", "/items/exact", hello, false},
-          {"GET", "/fail", fail, false},      {"GET", "/fail-late", fail_late, false},
-          {"GET", "/silent", silent, false},  {"GET", "/worker", worker, false},
-          {"GET", "/tenant", tenant, false},  {"GET", "/worker-fails", worker_fails, false}};
+  return {{"GET", "/hello", hello, false},   {"GET", "/health", hello, true},
+          {"POST", "/echo", echo, false},    {"POST", "/size", size, false},
+          {"GET", "/items/*", item, false},  {"GET", "/items/exact", hello, false},
+          {"GET", "/fail", fail, false},     {"GET", "/fail-late", fail_late, false},
+          {"GET", "/silent", silent, false}, {"GET", "/worker", worker, false},
+          {"GET", "/tenant", tenant, false}, {"GET", "/worker-fails", worker_fails, false}};
 }
 
 HttpOptions options() {
@@ -120,7 +120,8 @@ TEST_F(HttpTest, AnswersAndRoutes) {
   EXPECT_EQ(answer.body, "hello");
   EXPECT_EQ(answer.header("content-type"), "text/plain");
   EXPECT_FALSE(answer.header("date").empty());
-  EXPECT_EQ(ask(server.port(), post("/echo", "some\0body")).body, "some\0body");
+  std::string bytes("some\0body", 9);
+  EXPECT_EQ(ask(server.port(), post("/echo", bytes)).body, bytes);
   EXPECT_EQ(ask(server.port(), get("/items/a/b")).body, "item a/b");
   EXPECT_EQ(ask(server.port(), get("/items/exact")).body, "hello");
   EXPECT_FALSE(ask(server.port(), get("/items/a")).headers.contains("x-injected"));
@@ -139,10 +140,10 @@ TEST_F(HttpTest, AnswersAndRoutes) {
 
 TEST_F(HttpTest, OnlyTheExactPathIsRouted) {
   RunningServer server(options(), routes());
-  for (const char* path :
-       {"/", "/hello/", "//hello", "/./hello", "/x/../hello", "/%68ello", "/hello;a", "/HELLO",
-        "/hello%00", "/hello%2e%2e", "/items", "http://localhost/hello", "http://evil.example/hello",
-        "localhost:80", "*", "/hello#x", "/hell", "/helloo", "\\hello"})
+  for (const char* path : {"/", "/hello/", "//hello", "/./hello", "/x/../hello", "/%68ello",
+                           "/hello;a", "/HELLO", "/hello%00", "/hello%2e%2e", "/items",
+                           "http://localhost/hello", "http://evil.example/hello", "localhost:80",
+                           "*", "/hello#x", "/hell", "/helloo", "\\hello"})
     expect_error(ask(server.port(), get(path)), 404);
 }
 
@@ -163,8 +164,7 @@ TEST_F(HttpTest, HandlersThatFail) {
 TEST_F(HttpTest, WorkersRunElsewhereAndNicer) {
   RunningServer server(options(), routes());
   int here = ::getpriority(PRIO_PROCESS, 0);
-  EXPECT_EQ(ask(server.port(), get("/worker")).body,
-            fmt::format("true {}", std::max(here, 10)));
+  EXPECT_EQ(ask(server.port(), get("/worker")).body, fmt::format("true {}", std::max(here, 10)));
   EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), here);
 }
 
@@ -218,14 +218,16 @@ TEST_F(HttpTest, Http10) {
 TEST_F(HttpTest, ExpectContinue) {
   RunningServer server(options(), routes());
   Client client(server.port());
-  client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
-              "Expect: 100-continue\r\n\r\n");
+  client.send(
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
+      "Expect: 100-continue\r\n\r\n");
   EXPECT_EQ(client.response().status, 100);
   client.send("body");
   EXPECT_EQ(client.response().body, "body");
   // What is refused is refused before the body is asked for.
-  client.send("POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
-              "Expect: 100-continue\r\n\r\n");
+  client.send(
+      "POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
+      "Expect: 100-continue\r\n\r\n");
   expect_error(client.response(), 404);
   expect_error(ask(server.port(), get("/hello", "Expect: cookies\r\n")), 417);
 }
@@ -235,9 +237,10 @@ TEST_F(HttpTest, BodyLimitAtItsEdge) {
   small.max_body_bytes = 1000;
   RunningServer server(small, routes());
   auto chunked = [&](std::size_t bytes) {
-    return fmt::format("POST /size HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-                       "{:x}\r\n{}\r\n0\r\n\r\n",
-                       bytes, std::string(bytes, 'x'));
+    return fmt::format(
+        "POST /size HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "{:x}\r\n{}\r\n0\r\n\r\n",
+        bytes, std::string(bytes, 'x'));
   };
   for (std::size_t size : {0u, 999u, 1000u})
     EXPECT_EQ(ask(server.port(), post("/size", std::string(size, 'x'))).body, std::to_string(size));
@@ -248,8 +251,9 @@ TEST_F(HttpTest, BodyLimitAtItsEdge) {
   EXPECT_EQ(by_length.header("connection"), "close");
   expect_error(ask(server.port(), chunked(1001)), 413);
   // Before a byte of it is sent.
-  expect_error(ask(server.port(), "POST /size HTTP/1.1\r\nHost: localhost\r\n"
-                                  "Content-Length: 999999999999\r\n\r\n"),
+  expect_error(ask(server.port(),
+                   "POST /size HTTP/1.1\r\nHost: localhost\r\n"
+                   "Content-Length: 999999999999\r\n\r\n"),
                413);
   // The answer arrives although the client goes on sending.
   expect_error(ask(server.port(), post("/size", std::string(3 << 20, 'x'))), 413);
@@ -303,7 +307,8 @@ TEST_F(HttpTest, SlowClientsAreGivenUp) {
   auto fast = options();
   fast.header_timeout = fast.body_timeout = fast.idle_timeout = 1s;
   RunningServer server(fast, routes());
-  Client idle(server.port()), slow_head(server.port()), slow_body(server.port()), used(server.port());
+  Client idle(server.port()), slow_head(server.port()), slow_body(server.port()),
+      used(server.port());
   used.send(get("/hello"));
   EXPECT_EQ(used.response().status, 200);
   slow_body.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc");
@@ -409,11 +414,12 @@ TEST_F(HttpTest, KeysGuardEverythingThatIsNotOpen) {
         auto answer = ask(server.port(), fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
                                                      method, path, key));
         EXPECT_EQ(answer.status, open ? 200 : 401) << method << " " << path;
-        if (!open) EXPECT_EQ(answer.header("www-authenticate"), "Bearer");
+        EXPECT_EQ(answer.header("www-authenticate"), open ? "" : "Bearer");
       }
     }
   }
-  for (const char* path : {"/nothing", "/", "//health", "/health/", "/health/../hello", "/health;x"})
+  for (const char* path :
+       {"/nothing", "/", "//health", "/health/", "/health/../hello", "/health;x"})
     expect_error(ask(server.port(), get(path)), 401);
   EXPECT_EQ(ask(server.port(), get("/tenant", "Authorization: Bearer sk-a\r\n")).body, "alice 2");
   EXPECT_EQ(ask(server.port(), get("/tenant", "X-Api-Key: sk-b\r\n")).body, "key-2 1");
@@ -465,7 +471,8 @@ TEST_F(HttpTest, Preflight) {
   EXPECT_EQ(good.header("access-control-allow-origin"), "https://app.example");
   EXPECT_EQ(good.header("access-control-allow-headers"), "authorization, x-stainless-os");
   EXPECT_THAT(good.header("access-control-allow-methods"), HasSubstr("POST"));
-  EXPECT_EQ(preflight("https://app.example", "<script>").header("access-control-allow-headers"), "");
+  EXPECT_EQ(preflight("https://app.example", "<script>").header("access-control-allow-headers"),
+            "");
   expect_error(preflight("https://evil.example", "authorization"), 403);
   expect_error(preflight("http://localhost", "authorization"), 401);
 }
@@ -498,8 +505,11 @@ TEST_F(HttpTest, LogsOneJsonLineForEachRequest) {
     ask(server.port(), get("/fail", "X-Request-Id: four\r\n"));
   }
   LogLine(LogLevel::kDebug, "not shown");
-  LogLine(LogLevel::kInfo, "odd\n").field("text", "\x01\x7f\xff\"\\").field("n", std::int64_t{-1})
-      .field("long", std::string(10'000, 'x')).field("x", 0.5);
+  LogLine(LogLevel::kInfo, "odd\n")
+      .field("text", "\x01\x7f\xff\"\\")
+      .field("n", std::int64_t{-1})
+      .field("long", std::string(10'000, 'x'))
+      .field("x", 0.5);
   set_log_level(LogLevel::kError);
   std::istringstream log(::testing::internal::GetCapturedStderr());
   std::vector<json::object> lines;
