@@ -5,7 +5,7 @@ vt_packages() {
   local boost=1.81
   . /etc/os-release
   [ "${VERSION_ID:-}" = 24.04 ] && boost=1.83
-  echo g++ cmake ninja-build pkg-config libboost-json$boost-dev libfmt-dev libcli11-dev \
+  echo g++ cmake ninja-build pkg-config libboost-json$boost-dev libboost$boost-dev libssl-dev libfmt-dev libcli11-dev \
     libutf8proc-dev libpcre2-dev libgtest-dev libgmock-dev
 }
 

@@ -1,10 +1,11 @@
-// HTTP/1.1 over Boost.Beast: sockets, limits, TLS, keep-alive, the client's going away. Knows
-// nothing of models. A connection is one coroutine on the I/O threads; a route's handler runs in it
-// and hands what takes longer than a millisecond to the workers.
+// HTTP/1.1 over Boost.Asio and Beast: sockets, limits, TLS, keep-alive, the client's going away.
+// Knows nothing of models. A connection is one coroutine on the I/O threads; a route's handler runs
+// in it and hands what takes longer than a millisecond to the workers.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@ struct HttpOptions {
   std::vector<std::string> allow_hosts;  // beside loopback names and the bound address
   std::vector<std::string> cors_origins;  // that may read answers in a browser; "*": any
   std::int64_t max_body_bytes = 16 << 20;
+  std::int64_t max_bodies_bytes = 512 << 20;  // of all requests in work; over it: 503
   int max_header_bytes = 64 << 10;
   int max_headers = 100;
   int max_connections = 4096;
@@ -54,7 +56,8 @@ struct HttpRequest {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-// One request and its answer. Used by its handler only, on the connection's strand.
+// One request and its answer. Used by its handler only, on the connection's strand, one operation
+// at a time.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -64,7 +67,9 @@ class Exchange {
   virtual asio::awaitable<void> reply(int status, std::string_view content_type, std::string body,
                                       Headers headers = {}) = 0;
   // An answer of server-sent events: the head, frames, the end. send() returns false when the
-  // client is gone or takes nothing for write_timeout; it waits while the client is slow.
+  // client is gone or takes nothing for write_timeout (the connection is then closed), and for HEAD,
+  // which gets no frames; it waits while the client is slow. An answer without end_events() is cut
+  // off, so that the client can tell.
   virtual asio::awaitable<void> begin_events(Headers headers = {}) = 0;
   virtual asio::awaitable<bool> send(std::string frames) = 0;
   virtual asio::awaitable<void> end_events() = 0;
