@@ -24,8 +24,11 @@ std::size_t LiveStreams::size() const {
   return streams_.size();
 }
 
-std::string Api::fingerprint() const {
-  return fmt::format("vitrine-{}-{}", version, engine->backend().name());
+void Api::attach(Engine& served) {
+  engine = &served;
+  vocab = served.model().vocab;
+  context = served.memory().context;
+  fingerprint = fmt::format("vitrine-{}-{}", version, served.backend().name());
 }
 
 asio::awaitable<void> reply_json(Exchange& exchange, std::string body) {

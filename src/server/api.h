@@ -35,7 +35,9 @@ class LiveStreams {
 
 // Constant while requests are served, but for the last part. Outlives the HTTP server.
 struct Api {
-  Engine* engine = nullptr;
+  Engine* engine = nullptr;              // by attach(), before the first request
+  int vocab = 0, context = 0;            // the engine's
+  std::string fingerprint;               // "vitrine-0.1.0-cpu"
   const Tokenizer* tokenizer = nullptr;  // null: the model has none
   std::string model_name, version;
   SamplingParams defaults;    // flags over the model's own; requests are laid over them
@@ -48,10 +50,8 @@ struct Api {
   std::atomic<bool> draining{false};
   LiveStreams live;
 
-  // "vitrine-0.1.0-cpu"
-  std::string fingerprint() const;
-  int vocab() const { return engine->model().vocab; }
-  int context() const { return engine->memory().context; }
+  // After `version`.
+  void attach(Engine& served);
   // Whether `tenant` may see what the account says.
   bool visible(const Account& account, const std::string& tenant) const {
     return !isolate_keys || account.tenant == tenant;

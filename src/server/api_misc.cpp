@@ -21,7 +21,7 @@ json::object model_json(const Api& api) {
           {"object", "model"},
           {"created", api.started_unix},
           {"owned_by", "vitrine"},
-          {"max_model_len", api.context()}};
+          {"max_model_len", api.context}};
 }
 
 std::string percent_decoded(std::string_view text) {
@@ -77,7 +77,7 @@ Made detokenize(const Api& api, const std::string& body) {
   if (api.tokenizer == nullptr) return {"", no_tokenizer()};
   JsonFields fields(parsed.get_object());
   const json::value* tokens = fields.any("tokens");
-  auto ids = fields.ids("tokens", JsonFields::kAnyBytes, api.vocab());
+  auto ids = fields.ids("tokens", JsonFields::kAnyBytes, api.vocab);
   if (tokens == nullptr) fields.fail("tokens", "found nothing, allowed a list of token ids");
   bool skip = fields.boolean("skip_special").value_or(false);
   fields.ignore({"model"});

@@ -56,7 +56,7 @@ std::string info(const Api& api) {
       {"backend",
        {{"name", engine.backend().name()}, {"description", engine.backend().description()}}},
       {"limits",
-       {{"context", api.context()},
+       {{"context", api.context},
         {"sequences", now.max_sequences},
         {"step_tokens", now.step_tokens},
         {"queue", now.max_queue},

@@ -209,7 +209,7 @@ std::string Answer::head(const char* object) const {
   out += fmt::format(",\"object\":\"{}\",\"created\":{},\"model\":", object, created_);
   append_json(out, api_.model_name);
   out += ",\"system_fingerprint\":";
-  append_json(out, api_.fingerprint());
+  append_json(out, api_.fingerprint);
   return out;
 }
 

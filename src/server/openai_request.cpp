@@ -58,7 +58,7 @@ SamplingParams read_sampling(const Api& api, JsonFields& fields) {
     else
       fields.fail("preset", made.error().message);
   }
-  if (!fields.error()) take(fields, "logit_bias", own.check_vocab(api.vocab()));
+  if (!fields.error()) take(fields, "logit_bias", own.check_vocab(api.vocab));
   return resolve({&own, &preset, &api.defaults});
 }
 
@@ -67,6 +67,9 @@ void read_stops(const Api& api, JsonFields& fields, std::vector<std::string> own
   std::size_t most = StopStrings::kMaxStops - own.size();
   if (value != nullptr && value->is_string())
     own.emplace_back(value->get_string());
+  else if (value != nullptr && !value->is_array())
+    fields.fail("stop",
+                fmt::format("found {}, allowed a string or a list of strings", describe(*value)));
   else if (auto list = fields.texts("stop", most))
     own.insert(own.end(), list->begin(), list->end());
   if (fields.error() || own.empty()) return;
@@ -103,8 +106,8 @@ void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call&
                                          kMaxTimeoutSeconds));
   }
   r.ignore_eos = fields.boolean("ignore_eos").value_or(false);
-  r.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, api.context()).value_or(0));
-  for (std::int32_t id : fields.ids("stop_token_ids", 1024, api.vocab()))
+  r.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, api.context).value_or(0));
+  for (std::int32_t id : fields.ids("stop_token_ids", 1024, api.vocab))
     r.stop_token_ids.push_back(id);
   r.cache_salt = fields.text("cache_salt", kMaxSaltBytes).value_or("");
   // A NUL ends the name: no salt of one key can spell another key's.
@@ -119,7 +122,7 @@ void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call&
   r.label = http.id;
 }
 
-// What both endpoints have in common. `stops`, `stop ids`: the chat format's own.
+// What both endpoints have in common.
 void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
   if (auto model = fields.text("model"); model && *model != api.model_name)
     fields.fail({404, "invalid_request_error",
@@ -145,7 +148,7 @@ void check_lengths(const Api& api, JsonFields& fields, const char* name, const C
     fields.fail("min_tokens", fmt::format("found {}, allowed up to max_tokens, which is {}",
                                           r.min_tokens, *r.max_tokens));
   std::size_t room = r.max_tokens == 0 ? 0 : 1;  // the least that must be left for the answer
-  auto context = static_cast<std::size_t>(api.context());
+  auto context = static_cast<std::size_t>(api.context);
   for (const auto& prompt : call.prompts) {
     if (prompt.empty()) fields.fail(name, "found no tokens, allowed at least one");
     if (prompt.size() + room > context)
@@ -168,7 +171,7 @@ void read_prompt(const Api& api, JsonFields& fields, const json::value& value,
     return;
   }
   auto& ids = call.prompts.emplace_back();
-  if (auto error = read_ids(value.get_array(), name, api.vocab(), ids))
+  if (auto error = read_ids(value.get_array(), name, api.vocab, ids))
     return fields.fail(std::move(*error));
   if (echo) call.echoes.push_back(api.tokenizer ? api.tokenizer->decode(ids, true) : "");
 }
@@ -198,7 +201,6 @@ void read_prompts(const Api& api, JsonFields& fields, bool echo, Call& call) {
   }
 }
 
-// A refusal of `logprobs` that are larger than allowed names both.
 void read_top_logprobs(JsonFields& fields, std::string_view name, Request& r) {
   r.top_logprobs = static_cast<int>(fields.integer(name, 0, kMaxTopLogprobs).value_or(0));
 }
@@ -207,7 +209,7 @@ void read_completion_fields(const Api& api, const HttpRequest& http, JsonFields&
                             Call& call) {
   Request& r = call.request;
   read_common(api, http, fields, call);
-  r.max_tokens = static_cast<int>(fields.clamped("max_tokens", 0, api.context()).value_or(16));
+  r.max_tokens = static_cast<int>(fields.clamped("max_tokens", 0, api.context).value_or(16));
   bool echo = fields.boolean("echo").value_or(false);
   r.logprobs = fields.any("logprobs") != nullptr;
   read_top_logprobs(fields, "logprobs", r);
@@ -250,8 +252,8 @@ void refuse_chat_fields(JsonFields& fields) {
 void read_chat_fields(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
   Request& r = call.request;
   read_common(api, http, fields, call);
-  auto newer = fields.clamped("max_completion_tokens", 1, api.context());
-  auto older = fields.clamped("max_tokens", 1, api.context());
+  auto newer = fields.clamped("max_completion_tokens", 1, api.context);
+  auto older = fields.clamped("max_tokens", 1, api.context);
   if (newer || older) r.max_tokens = static_cast<int>(newer ? *newer : *older);
   r.logprobs = fields.boolean("logprobs").value_or(false);
   read_top_logprobs(fields, "top_logprobs", r);

@@ -47,6 +47,9 @@ void add_http_flags(CLI::App& app, HttpOptions& http) {
                  "web origin that may read answers; '*': any; may be repeated");
   app.add_option("--max-body-bytes", http.max_body_bytes, "largest request body")
       ->capture_default_str();
+  app.add_option("--max-bodies-bytes", http.max_bodies_bytes,
+                 "most bytes of the bodies of all requests in work")
+      ->capture_default_str();
   app.add_option("--max-header-bytes", http.max_header_bytes, "largest request head")
       ->capture_default_str();
   app.add_option("--max-headers", http.max_headers, "most header fields")->capture_default_str();
@@ -144,7 +147,7 @@ Result<int> serve(const Flags& f) {
   VT_TRY(auto http, HttpServer::create(f.http, api_routes(api)));
   api.http_counts = [&http] { return http->counts(); };
   VT_TRY(auto engine, f.engine.start(file));
-  api.engine = engine.get();
+  api.attach(*engine);
   {
     Shutdown shutdown(signals, api, *http, std::chrono::seconds(f.drain_seconds));
     fmt::print("vitrine is ready: {}://{}:{} (model {}, backend {})\n",
