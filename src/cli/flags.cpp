@@ -62,8 +62,11 @@ void EngineFlags::add(CLI::App& app) {
   app.add_option(
       "--ctx", options.context,
       fmt::format("context in tokens; default: the model's, at most {}", kDefaultContext));
-  app.add_option("--sequences", options.sequences, "sequences that run at once")
+  app.add_option("--sequences", options.sequences,
+                 "sequences that run at once; 0: as memory allows")
       ->capture_default_str();
+  app.add_option("--kv-tokens", options.kv_tokens,
+                 "positions of the KV pool; default: sequences x context");
   app.add_option("--step-tokens", options.step_tokens, "tokens of the largest step")
       ->capture_default_str();
   app.add_option("--page-size", options.page_size, "positions of a KV page")->capture_default_str();

@@ -41,7 +41,7 @@ struct CacheAccount {
   int cached = 0;    // tokens
   int possible = 0;  // tokens in the prompt's whole pages: the most that can come from the cache
   CacheMiss miss = CacheMiss::kNew;
-  int position = 0;  // the first token that had to be computed, or that differed
+  int position = 0;                    // the first token that had to be computed, or that differed
   std::int32_t here = -1, there = -1;  // kDiffers: the prompt's token, the cached one
   std::string text() const;            // in words
 };
@@ -54,7 +54,7 @@ struct Account {
   Usage usage;
   Timings timings;
   CacheAccount cache;
-  int pages = 0;              // held at most at one time, over all cache groups
+  int pages = 0;  // held at most at one time, over all cache groups
   int preemptions = 0;
   int recomputed_tokens = 0;  // computed again after preemptions
   int steps = 0;

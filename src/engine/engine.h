@@ -58,20 +58,24 @@ class Engine {
   std::vector<Account> accounts() const;
   // Pages in use, by cache group; zero everywhere when idle.
   std::vector<int> pages_used() const;
-  void check_integrity() const { scheduler_->check_integrity(); }
+  void check_integrity() const;
 
   static constexpr int kKeptRecords = 1024;
-  static constexpr int kKeptAccounts = 512;
+  static constexpr int kKeptAccounts = Scheduler::kKeptAccounts;
 
  private:
   Engine() = default;
   static Result<std::unique_ptr<Engine>> load(std::shared_ptr<const ModelFile> file,
                                               EngineOptions options);
-  Result<std::unique_ptr<Sequence>> make_sequence(Request request) const;
+  Status check(const Request& request) const;
+  std::unique_ptr<Sequence> make_sequence(const Request& request, int choice,
+                                          std::uint64_t seed) const;
   void loop();
   void accept();
   void sample(Batch& batch);
-  void commit();
+  void sample_row(Batch& batch, int entry, int position, std::span<const float> logits);
+  void record(const Batch& batch, StepRecord& r) const;
+  void commit(int keep);
 
   // Constant after create().
   std::shared_ptr<const ModelFile> file_;
@@ -80,21 +84,29 @@ class Engine {
   std::unique_ptr<Model> model_;
   MemoryPlan plan_;
 
-  // Engine thread only.
+  // The engine thread changes the scheduler and its sequences under this lock, and holds it while
+  // it plans and commits, not while it computes; others may look under it.
+  mutable std::mutex books_;
   std::unique_ptr<Scheduler> scheduler_;
+
+  // Engine thread only.
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Scratch> scratch_;
   std::deque<Batch> in_flight_;  // planned and run, not committed
   std::vector<Batch> spare_;     // emptied batches, for their memory
+  StepRecord record_;            // of the step in work
   std::uint64_t step_ = 0;
 
+  std::atomic<int> waiting_{0};  // sequences in the scheduler's queue
+  Clock::time_point started_ = Clock::now();
   std::thread thread_;
   mutable std::mutex mutex_;
   std::condition_variable work_;
   // Guarded by mutex_.
   std::vector<std::unique_ptr<Sequence>> incoming_;
   std::vector<StepRecord> records_;  // a ring
-  std::uint64_t next_id_ = 1;
+  std::uint64_t step_done_ = 0;      // steps with a record
+  std::uint64_t next_id_ = 1, rejected_ = 0;
   bool stop_ = false;
 };
 

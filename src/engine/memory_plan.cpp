@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 
 #include "quant/format.h"
 
@@ -27,6 +28,7 @@ class CountingBackend final : public Backend {
   }
   void write(void*, const void*, std::int64_t) override {}
   const void* read(const void* from, std::int64_t, void*) override { return from; }
+  void copy(void*, const void*, std::int64_t) override {}
   std::int64_t packed_bytes(DType dtype, std::int64_t rows, std::int64_t cols,
                             WeightUse use) const override {
     return real_.packed_bytes(dtype, rows, cols, use);
@@ -60,6 +62,15 @@ class CountingBackend final : public Backend {
   const Backend& real_;
 };
 
+std::optional<std::int64_t> free_memory() {
+  std::ifstream info("/proc/meminfo");
+  std::string key;
+  std::int64_t kib = 0;
+  while (info >> key >> kib && key != "MemAvailable:") info.ignore(64, '\n');
+  if (key != "MemAvailable:") return std::nullopt;
+  return kib * 1024;
+}
+
 }  // namespace
 
 Status check_options(const EngineOptions& o) {
@@ -68,7 +79,9 @@ Status check_options(const EngineOptions& o) {
     if (value >= min && value <= max) return Ok{};
     return make_error(ErrorCode::kInvalid, "{}: found {}, allowed {} to {}", name, value, min, max);
   };
-  VT_RETURN_IF_ERROR(within("sequences", o.sequences, 1, 4096));
+  VT_RETURN_IF_ERROR(within("sequences", o.sequences, 0, 4096));
+  VT_RETURN_IF_ERROR(within("KV tokens", o.kv_tokens, 0, 1 << 30));
+  VT_RETURN_IF_ERROR(within("queue", o.max_queue, 1, 1 << 20));
   VT_RETURN_IF_ERROR(within("step tokens", o.step_tokens, 1, 65536));
   VT_RETURN_IF_ERROR(within("page size", o.page_size, 16, 1024));
   if (o.page_size % 16 != 0)
@@ -79,17 +92,18 @@ Status check_options(const EngineOptions& o) {
   return Ok{};
 }
 
+const char* policy_name(Policy policy) {
+  return policy == Policy::kContinuous ? "continuous" : "static";
+}
+
 Status check_memory(const MemoryPlan& plan) {
-  std::ifstream info("/proc/meminfo");
-  std::string key;
-  std::int64_t kib = 0;
-  while (info >> key >> kib && key != "MemAvailable:") info.ignore(64, '\n');
-  if (key != "MemAvailable:" || plan.total() <= kib * 1024) return Ok{};
+  std::optional<std::int64_t> free = free_memory();
+  if (!free || plan.total() <= *free) return Ok{};
   return make_error(ErrorCode::kTooLarge,
                     "the plan needs {} MiB (weights {}, KV {}, activations {}), {} MiB are free; a "
                     "smaller --ctx or fewer --sequences need less",
                     plan.total() >> 20, plan.packed_bytes >> 20, plan.kv_bytes >> 20,
-                    plan.activation_bytes >> 20, kib >> 10);
+                    plan.activation_bytes >> 20, *free >> 20);
 }
 
 Result<int> choose_context(const EngineOptions& options, int model_context) {
@@ -100,11 +114,29 @@ Result<int> choose_context(const EngineOptions& options, int model_context) {
   int context = options.context > 0 ? options.context : std::min(model_context, kDefaultContext);
   // Slots of the KV cache are 32-bit numbers.
   constexpr std::int64_t kMaxPositions = std::int64_t{1} << 30;
-  if (static_cast<std::int64_t>(context) * options.sequences > kMaxPositions)
+  std::int64_t positions = options.kv_tokens > 0
+                               ? options.kv_tokens
+                               : static_cast<std::int64_t>(context) * options.sequences;
+  if (positions > kMaxPositions)
     return make_error(ErrorCode::kTooLarge,
                       "{} sequences of {} tokens are more than the {} positions a cache can have",
                       options.sequences, context, kMaxPositions);
   return context;
+}
+
+void choose_sizes(EngineOptions& o, std::int64_t other_bytes, std::int64_t bytes_per_token,
+                  int context) {
+  constexpr int kMostSequences = 256, kTypicalLength = 512;
+  if (o.sequences > 0) return;
+  std::int64_t free = free_memory().value_or(std::int64_t{4} << 30) - other_bytes;
+  std::int64_t most = std::int64_t{kMostSequences} * context;
+  if (o.kv_tokens == 0)
+    o.kv_tokens = static_cast<int>(
+        std::clamp<std::int64_t>(free / 2 / std::max<std::int64_t>(1, bytes_per_token), context,
+                                 std::min(most, std::int64_t{1} << 30)));
+  o.sequences = static_cast<int>(
+      std::clamp<std::int64_t>(o.kv_tokens / std::min(kTypicalLength, context), 1, kMostSequences));
+  o.sequences = std::min(o.sequences, o.step_tokens);
 }
 
 MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOptions& options,
@@ -145,15 +177,22 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
         g.pages_per_sequence =
             std::min(g.pages_per_sequence, pages_for(static_cast<int>(span)) + 1);
     }
-    g.pages = g.pages_per_sequence * plan.sequences;
+    // Never less than one sequence needs: the first by rank must always get on. A windowed group
+    // gets twice what its sequences can hold, the rest being cached windows.
+    std::int64_t wanted = static_cast<std::int64_t>(g.pages_per_sequence) * plan.sequences;
+    if (options.kv_tokens > 0) {
+      wanted = pages_for(options.kv_tokens);
+      if (g.spec.window > 0)
+        wanted = std::min<std::int64_t>(wanted, 2LL * g.pages_per_sequence * plan.sequences);
+    }
+    g.pages = static_cast<int>(std::max<std::int64_t>(wanted, g.pages_per_sequence));
     plan.kv_bytes += g.page_bytes * g.pages;
     plan.kv_bytes_per_token += g.page_bytes / plan.page_size;
   }
   return plan;
 }
 
-Result<MemoryPlan> plan_memory(const ModelFile& file, const EngineOptions& options,
-                               ModelInfo* info) {
+Result<MemoryPlan> plan_memory(const ModelFile& file, EngineOptions& options, ModelInfo* info) {
   VT_RETURN_IF_ERROR(check_options(options));
   VT_TRY(auto backend, create_backend(options.backend, {1, options.isa}));
   CountingBackend counting(*backend);
@@ -161,6 +200,13 @@ Result<MemoryPlan> plan_memory(const ModelFile& file, const EngineOptions& optio
       .max_tokens = options.step_tokens, .context = options.context, .progress = {}};
   VT_TRY(auto model, load_model(file, counting, model_options));
   VT_TRY(int context, choose_context(options, model->info().context));
+  if (options.sequences == 0) {
+    EngineOptions one = options;
+    one.sequences = 1;
+    MemoryPlan probe = plan_cache(*model, *backend, one, context);
+    choose_sizes(options, probe.packed_bytes + probe.activation_bytes, probe.kv_bytes_per_token,
+                 context);
+  }
   MemoryPlan plan = plan_cache(*model, *backend, options, context);
   for (const TensorInfo& t : file.tensors())
     plan.file_bytes += static_cast<std::int64_t>(t.data.size());

@@ -13,16 +13,27 @@
 
 namespace vitrine {
 
+// How sequences are put together: re-decided every step, or a full batch run to its slowest member.
+enum class Policy { kContinuous, kStatic };
+const char* policy_name(Policy policy);
+
 struct EngineOptions {
   std::string backend = "auto";
   int threads = 0;        // 0: all
   std::string isa;        // cpu: a lower instruction set than the best, for comparison
   int context = 0;        // 0: the model's, at most kDefaultContext
-  int sequences = 1;      // that run at the same time
+  int sequences = 1;      // that run at the same time; 0: as memory allows
+  int kv_tokens = 0;      // positions of the KV pool; 0: sequences x context, or as memory allows
   int step_tokens = 512;  // rows of the largest step
   int page_size = 32;     // positions
   DType kv_dtype = DType::kF16;
   int commit_delay = 0;  // steps between running and committing; 0 is the specification
+  int max_queue = 512;   // requests that may wait
+  Policy policy = Policy::kContinuous;
+  int static_wait_ms = 1000;  // Policy::kStatic: how long a batch that is not full waits
+  int mixed_step_ms = 250;    // about how long prefill may take beside decoding; 0: no limit
+  bool prefix_cache = true;
+  bool poison_pages = false;  // fill pages with NaN when they are taken (tests)
   std::function<void(std::int64_t bytes)> progress;
 };
 inline constexpr int kDefaultContext = 4096;
@@ -59,11 +70,14 @@ Status check_options(const EngineOptions& options);
 Status check_memory(const MemoryPlan& plan);
 // The context that the options and the model give; an error names both when they disagree.
 Result<int> choose_context(const EngineOptions& options, int model_context);
+// Fills in what the options leave to the machine (sequences, kv_tokens): half of what is free after
+// weights and activations goes to the pool.
+void choose_sizes(EngineOptions& options, std::int64_t other_bytes, std::int64_t bytes_per_token,
+                  int context);
 // Groups and KV sizes for a loaded (or only counted) model.
 MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOptions& options,
                       int context);
-// Without loading anything. `backend` computes the sizes.
-Result<MemoryPlan> plan_memory(const ModelFile& file, const EngineOptions& options,
-                               ModelInfo* info);
+// Without loading anything. Fills in the options that are left to the machine.
+Result<MemoryPlan> plan_memory(const ModelFile& file, EngineOptions& options, ModelInfo* info);
 
 }  // namespace vitrine

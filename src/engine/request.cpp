@@ -1,26 +1,28 @@
 #include "engine/request.h"
 
-namespace vitrine {
+#include <algorithm>
 
-const char* finish_reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kCancelled:
-      return "cancelled";
-    case FinishReason::kError:
-      return "error";
-  }
-  return "error";
-}
+namespace vitrine {
 
 std::optional<TokenEvent> TokenStream::next() {
   std::unique_lock lock(mutex_);
   ready_.wait(lock, [&] { return read_ < events_.size() || finish_.has_value(); });
-  if (read_ < events_.size()) return events_[read_++];
-  return std::nullopt;
+  if (read_ == events_.size()) return std::nullopt;
+  backlog_.fetch_sub(1, std::memory_order_relaxed);
+  TokenEvent event = events_[read_++];
+  if (read_ == events_.size()) events_.clear(), top_events_.clear(), read_ = 0;
+  return event;
+}
+
+bool TokenStream::read(std::vector<TokenEvent>& events, std::vector<TokenLogprob>& top) {
+  std::lock_guard lock(mutex_);
+  events.insert(events.end(), events_.begin() + static_cast<std::ptrdiff_t>(read_), events_.end());
+  top.insert(top.end(), top_events_.begin() + static_cast<std::ptrdiff_t>(read_) * top_,
+             top_events_.end());
+  events_.clear(), top_events_.clear();
+  read_ = 0;
+  backlog_.store(0, std::memory_order_relaxed);
+  return finish_.has_value();
 }
 
 const Finish& TokenStream::wait() {
@@ -29,27 +31,33 @@ const Finish& TokenStream::wait() {
   return *finish_;
 }
 
-void TokenStream::cancel() {
-  std::lock_guard lock(mutex_);
-  cancelled_ = true;
-}
-
-bool TokenStream::cancelled() const {
-  std::lock_guard lock(mutex_);
-  return cancelled_;
-}
-
 const std::map<int, std::vector<float>>& TokenStream::logits() {
   wait();
   return logits_;
 }
 
-void TokenStream::push(TokenEvent event) {
+// As much as a reader that keeps up will ever need; one that does not makes it grow.
+void TokenStream::reserve(const Request& request, int max_output) {
+  constexpr int kMost = 1024;
+  on_ready_ = request.on_ready;
+  top_ = request.top_logprobs;
+  auto events = static_cast<std::size_t>(std::min(max_output, kMost));
+  events_.reserve(events);
+  top_events_.reserve(events * top_);
+  if (!request.prompt_logprobs) return;
+  prompt_logprobs_.logprobs.resize(request.prompt.size());
+  prompt_logprobs_.top.resize(request.prompt.size());
+}
+
+void TokenStream::push(TokenEvent event, const TokenLogprob* top) {
   {
     std::lock_guard lock(mutex_);
     events_.push_back(event);
+    if (top_ > 0) top_events_.insert(top_events_.end(), top, top + top_);
+    backlog_.fetch_add(1, std::memory_order_relaxed);
   }
   ready_.notify_one();
+  if (on_ready_) on_ready_();
 }
 
 void TokenStream::add_logits(int position, std::vector<float> row) {
@@ -63,6 +71,7 @@ void TokenStream::close(Finish finish) {
     finish_ = std::move(finish);
   }
   ready_.notify_all();
+  if (on_ready_) on_ready_();
 }
 
 }  // namespace vitrine

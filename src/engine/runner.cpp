@@ -62,12 +62,16 @@ Status Runner::allocate() {
 
 void Runner::fill(const Batch& batch) {
   wanted_.clear();
-  int row = 0;
+  int row = 0, n = 0;
   host_offsets_[0] = 0;
   for (std::size_t e = 0; e < batch.entries.size(); ++e) {
     const BatchEntry& entry = batch.entries[e];
     const Sequence& s = *entry.sequence;
-    const auto& positions = s.request.logit_positions;
+    if (entry.count == 0) {  // a fork follows its source: the last row so far
+      host_rows_[wanted_.size()] = row - 1;
+      wanted_.push_back({static_cast<int>(e), entry.first - 1});
+      continue;
+    }
     for (int i = 0; i < entry.count; ++i, ++row) {
       int position = entry.first + i;
       bool known = position < static_cast<int>(s.tokens.size());
@@ -75,25 +79,49 @@ void Runner::fill(const Batch& batch) {
       host_positions_[row] = position;
       for (std::size_t g = 0; g < indexes_.size(); ++g)
         host_slots_[g][row] = s.tables[g].slot(position);
-      bool wanted = std::binary_search(positions.begin(), positions.end(), position);
-      if (wanted || (entry.sample && i == entry.count - 1)) {
+      if (s.wants_logits(position) || (entry.sample && i == entry.count - 1)) {
         host_rows_[wanted_.size()] = row;
         wanted_.push_back({static_cast<int>(e), position});
       }
     }
-    host_offsets_[e + 1] = row;
+    host_offsets_[n + 1] = row;
     for (std::size_t g = 0; g < indexes_.size(); ++g) {
       std::int64_t B = indexes_[g].block_table.dim(1);
       const auto& pages = s.tables[g].pages();
       std::copy(pages.begin(), pages.end(),
-                host_tables_[g].begin() + static_cast<std::int64_t>(e) * B);
+                host_tables_[g].begin() + static_cast<std::int64_t>(n) * B);
     }
+    ++n;
   }
+  sequences_ = n;
+}
+
+void Runner::copy_pages(const Batch& batch) {
+  for (const Batch::Copy& copy : batch.copies)
+    for (int layer : plan_.groups[copy.group].layers)
+      b_.copy_kv_page(caches_[layer], copy.pages.from, copy.pages.to);
+}
+
+void Runner::poison(const Batch& batch) {
+  for (const BatchEntry& entry : batch.entries)
+    for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
+      const auto& pages = entry.sequence->tables[g].pages();
+      int first = (entry.first + plan_.page_size - 1) / plan_.page_size;
+      int end = (entry.first + entry.count + plan_.page_size - 1) / plan_.page_size;
+      for (int i = first; i < end; ++i)
+        for (int layer : plan_.groups[g].layers) {
+          KvCache& cache = caches_[layer];
+          std::vector<std::byte> nan(b_.kv_page_bytes(cache.shape), std::byte{0xff});
+          auto bytes = static_cast<std::int64_t>(nan.size());
+          b_.write(cache.data + pages[i] * bytes, nan.data(), bytes);
+        }
+    }
 }
 
 void Runner::run(const Batch& batch) {
   fill(batch);
-  std::int64_t T = batch.tokens, S = static_cast<std::int64_t>(batch.entries.size());
+  copy_pages(batch);
+  std::int64_t T = batch.tokens, S = sequences_;
   auto M = static_cast<std::int64_t>(wanted_.size());
   auto upload = [&](Tensor to, const std::vector<std::int32_t>& from, std::int64_t n) {
     b_.write(to.data, from.data(), n * 4);
@@ -131,14 +159,15 @@ void Runner::for_each_logits(const Batch&, const UseLogits& use) {
   }
 }
 
-void Runner::count(const Batch& batch, StepRecord& record) const {
+void Runner::count(Batch& batch, StepRecord& record) const {
   const WeightLoader::Totals& t = model_.totals();
-  double rows = wanted_rows();
   record.head_rows = wanted_rows();
-  record.flops = 2.0 * static_cast<double>(t.matmul_weights) * batch.tokens +
-                 2.0 * static_cast<double>(t.head_weights) * rows;
   record.weight_bytes = t.matmul_bytes + (wanted_rows() > 0 ? t.head_bytes : 0);
-  for (const BatchEntry& entry : batch.entries)
+  record.flops = 0, record.kv_read_bytes = record.kv_write_bytes = 0;
+  for (const Wanted& w : wanted_)
+    batch.entries[w.entry].flops += 2.0 * static_cast<double>(t.head_weights);
+  for (BatchEntry& entry : batch.entries) {
+    entry.flops += 2.0 * static_cast<double>(t.matmul_weights) * entry.count;
     for (const CacheGroup& g : plan_.groups) {
       auto layers = static_cast<double>(g.layers.size());
       // Positions seen by all rows of the entry, and positions read at least once.
@@ -149,11 +178,15 @@ void Runner::count(const Batch& batch, StepRecord& record) const {
       }
       int end = entry.first + entry.count;
       int span = g.spec.window > 0 ? std::min(end, g.spec.window + entry.count - 1) : end;
-      record.flops += 4.0 * seen * layers * model_.info().heads * g.spec.head_dim;
+      entry.flops += 4.0 * seen * layers * model_.info().heads * g.spec.head_dim;
       std::int64_t bytes = g.page_bytes / plan_.page_size;
-      record.kv_read_bytes += bytes * span;
-      record.kv_write_bytes += bytes * entry.count;
+      if (entry.count > 0) entry.kv_read_bytes += static_cast<double>(bytes * span);
+      entry.kv_write_bytes += static_cast<double>(bytes * entry.count);
     }
+    record.flops += entry.flops;
+    record.kv_read_bytes += static_cast<std::int64_t>(entry.kv_read_bytes);
+    record.kv_write_bytes += static_cast<std::int64_t>(entry.kv_write_bytes);
+  }
 }
 
 }  // namespace vitrine

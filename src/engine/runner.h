@@ -19,6 +19,8 @@ class Runner {
   static Result<std::unique_ptr<Runner>> create(Model& model, Backend& backend,
                                                 const MemoryPlan& plan, int step_tokens);
 
+  // Fills the pages that the batch is the first to write to with NaN (EngineOptions::poison_pages).
+  void poison(const Batch& batch);
   // Computes the batch; afterwards the hidden states of its wanted rows are ready.
   void run(const Batch& batch);
   // Calls `use` with the logits of every wanted row, a slice of rows at a time: (batch entry,
@@ -28,7 +30,7 @@ class Runner {
   // The token that a later step feeds to the sequence in this slot.
   void set_last_token(int slot, std::int32_t token) { last_tokens_[slot] = token; }
   // FLOPs and bytes of the batch.
-  void count(const Batch& batch, StepRecord& record) const;
+  void count(Batch& batch, StepRecord& record) const;
   int wanted_rows() const { return static_cast<int>(wanted_.size()); }
 
  private:
@@ -39,11 +41,13 @@ class Runner {
   Status allocate();
   Result<Tensor> make(DType dtype, Shape shape);
   void fill(const Batch& batch);
+  void copy_pages(const Batch& batch);
 
   Model& model_;
   Backend& b_;
   const MemoryPlan& plan_;
   int step_tokens_, slice_rows_;
+  int sequences_ = 0;  // of the step
   std::vector<Buffer> buffers_;
 
   // On the backend, at fixed addresses.

@@ -1,57 +1,114 @@
-// Which tokens of which sequences run in a step, on which pages. Engine thread only.
+// Which tokens of which sequences run in a step, on which pages. Engine thread only, under the
+// engine's books lock.
 //
-// plan(): decoding sequences first, then prefill chunks, under the step's budget of tokens. A
-// waiting sequence is admitted when every cache group can hold it to its last token, so nothing
-// that runs can ever be short of a page. commit(): appends, ends, frees.
+// plan(): decoding sequences first, then prefill chunks of several sequences side by side, under
+// the step's budget of tokens. commit(): appends, ends, frees.
+//
+// Pages. Sequences take pages as they grow. When none is left, cached pages are evicted; then
+// running sequences are preempted: those whose readers have stalled, then the last by rank. Rank is
+// the time of submission, moved by FairQueue::kAgeing per level of priority, and never changes; a
+// sequence preempts only those ranked after it, so the first always gets on and nobody is failed.
+// A preempted sequence keeps its tokens and waits; it is computed again, as far as its pages are no
+// longer in the cache. Its results are the same: rows do not depend on how they were scheduled.
+//
+// A sequence that is in a planned but uncommitted step cannot be preempted. Where that is needed,
+// settle() asks the engine to commit everything before it plans again.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <vector>
 
+#include "engine/fair_queue.h"
 #include "engine/memory_plan.h"
 #include "engine/sequence.h"
+#include "engine/stats.h"
+#include "engine/step_record.h"
+#include "kv/prefix_cache.h"
 
 namespace vitrine {
 
 class Scheduler {
  public:
-  Scheduler(const MemoryPlan& plan, int step_tokens, std::vector<std::int32_t> eos_ids);
+  Scheduler(const MemoryPlan& plan, const EngineOptions& options);
 
   void add(std::unique_ptr<Sequence> sequence);
-  // Fills `batch` with the next step; empty when nothing can run.
-  void plan(Batch& batch);
+  // Fills `batch` with the next step; empty when nothing can run now.
+  void plan(Batch& batch, Clock::time_point now);
+  bool settle() const { return settle_; }
+  // A batch has run; its record is complete but for the time of committing.
+  void account(const Batch& batch, const StepRecord& record);
   // A batch's results are in; batches come in the order they were planned.
   void commit(const Batch& batch);
-  // Adds a step's time to the sequences that were in it.
-  void account(const Batch& batch, std::int64_t step_ns);
 
-  bool idle() const { return waiting_.empty() && running_.empty(); }
+  bool idle() const { return queue_.empty() && running_.empty() && orphans_.empty(); }
   int running() const { return static_cast<int>(running_.size()); }
-  int waiting() const { return static_cast<int>(waiting_.size()); }
-  const PagePool& pool(int group) const { return pools_[group]; }
-  int groups() const { return static_cast<int>(pools_.size()); }
+  int waiting() const { return queue_.size(); }
+  const PrefixCache& cache() const { return cache_; }
+  const PrefixHasher& hasher() const { return hasher_; }
+  // Nanoseconds spent on prefixes, and sequences preempted, since the last call.
+  std::int64_t take_cache_ns() { return std::exchange(cache_ns_, 0); }
+  int take_preempted() { return std::exchange(preempted_, 0); }
+
   // Ends everything that is left, with `reason`.
   void abort_all(FinishReason reason, const std::string& error);
+  void fill(Snapshot& snapshot, Clock::time_point now) const;
+  Metrics metrics() const;
+  const std::vector<Account>& accounts() const { return accounts_; }  // a ring
+  // Requests that ended per second, lately; 0 when unknown.
+  double finish_rate(Clock::time_point now) const;
   // Broken accounting aborts the process: pages of the pools and of the tables must agree.
   void check_integrity() const;
 
+  static constexpr int kPartialPrefills = 4;  // prompts that share a step
+  static constexpr int kKeptAccounts = 512;
+
  private:
-  void admit();
-  void drop_cancelled();
-  bool schedule(Batch& batch, Sequence& s, int budget);
-  void append(Sequence& s, const BatchEntry& entry);
-  void finish(Sequence& s, FinishReason reason, const std::string& error = {});
+  void end_overdue(Clock::time_point now);
+  bool overdue(Sequence& s, Clock::time_point now);
+  // Admission.
+  void admit(Clock::time_point now);
+  bool batch_is_full(Clock::time_point now) const;
+  bool place(Sequence& s);
+  bool fits(const Sequence& s) const;
+  void start(std::unique_ptr<Sequence> s, Clock::time_point now);
+  // Planning.
+  void plan_decode(Batch& batch);
+  void plan_prefill(Batch& batch, int budget);
+  bool schedule(Batch& batch, Sequence& s, int count);
+  void fork(Batch& batch, Sequence& s);
+  bool ensure_pages(Sequence& s, int from, int to);
+  // Preemption.
+  Sequence* victim(const Sequence& wants, bool by_priority) const;
+  bool preempt_for(const Sequence& wants, bool by_priority);
+  void preempt(Sequence& s);
+  void requeue_preempted();
+  // Ends.
+  void append(Sequence& s, const Batch& batch, const BatchEntry& entry);
+  void name_pages(Sequence& s);
+  void finish(Sequence& s, FinishReason reason, const std::string& error = {},
+              std::int32_t stop_token = -1);
+  void measure(const Sequence& s);
+  void release(Sequence& s);
   void reap();
+  SequenceStats stats_of(const Sequence& s, Clock::time_point now) const;
 
   const MemoryPlan& plan_;
-  int step_tokens_;
-  std::vector<std::int32_t> eos_ids_;
-  std::vector<PagePool> pools_;  // by group
-  std::vector<int> unreserved_;  // pages nobody has set aside, by group
+  const EngineOptions& options_;
+  PrefixHasher hasher_;
+  PrefixCache cache_;
+  FairQueue queue_;
   std::vector<int> free_slots_;
-  std::deque<std::unique_ptr<Sequence>> waiting_;
-  std::vector<std::unique_ptr<Sequence>> running_;  // in order of admission
+  std::vector<std::unique_ptr<Sequence>> running_;  // by rank
+  std::vector<std::unique_ptr<Sequence>> orphans_;  // forks whose first choice has gone
+  std::size_t turn_ = 0;                            // who decodes first when not all can
+  bool settle_ = false;
+  int preempted_ = 0;
+  std::int64_t cache_ns_ = 0;
+  double prefill_ns_per_token_ = 0;  // of steps that prefilled, averaged
+  Metrics metrics_;
+  std::vector<Account> accounts_;
+  std::uint64_t ended_ = 0;
+  std::vector<Clock::time_point> ends_;  // a ring of the last ends
 };
 
 }  // namespace vitrine

@@ -1,12 +1,13 @@
-// A request's state in the engine. Engine thread only.
+// A request's state in the engine. Engine thread only, under the engine's books lock.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <vector>
 
 #include "engine/request.h"
-#include "kv/page_pool.h"
+#include "kv/block_table.h"
 #include "sampling/chain.h"
 
 namespace vitrine {
@@ -24,42 +25,89 @@ struct Sequence {
   std::shared_ptr<TokenStream> stream;
   std::vector<std::int32_t> tokens;  // prompt and committed output
   int prompt = 0;                    // its length
+  // Tokens to compute before the next one is drawn: the prompt, and after a preemption the output
+  // so far too.
+  int prefill_end = 0;
   int max_output = 0;
   int scheduled = 0, computed = 0;
   int in_flight = 0;  // planned steps that are not committed
   bool finished = false;
+  bool preempted = false;  // waits to be computed again
 
-  int slot = -1;                   // row of the tables, for life; -1: waiting
+  int choice = 0;
+  std::vector<std::unique_ptr<Sequence>> forks;  // further choices, until the prompt is computed
+
+  int slot = -1;                   // row of the tables, while it runs; -1: waiting
   std::vector<BlockTable> tables;  // by cache group
-  std::vector<int> reserved;       // pages set aside, by cache group
+  PrefixKey root;
+  std::vector<PrefixKey> keys;  // of the first whole pages of `tokens`
+  int named = 0;                // pages that have been given their key
+  int tenant = -1;              // index in the queue's books
+
   std::uint64_t seed = 0;
   std::unique_ptr<Chain> chain;
   SamplerState history;
+  std::vector<std::int32_t> ends;  // tokens that end the text
+  std::vector<std::int32_t> bans;  // tokens that min_tokens keeps off
 
-  Clock::time_point submitted;
-  Usage usage;
-  Timings timings;
+  Clock::time_point submitted, last_token;
+  std::optional<Clock::time_point> deadline;
+  std::int64_t rank = 0;  // lower goes first; see Scheduler
+  Account account;
 
+  int output() const { return account.usage.completion_tokens; }
   // Output tokens that the planned steps will have produced.
-  int planned_output() const { return scheduled < prompt ? 0 : scheduled - prompt + 1; }
+  int planned_output() const {
+    return scheduled < prefill_end ? prefill_end - prompt : scheduled - prompt + 1;
+  }
+  bool prefilling() const { return scheduled < prefill_end; }
+  // Its reader is too far behind.
+  bool paused() const {
+    return request.max_backlog > 0 && stream->backlog() >= request.max_backlog;
+  }
+  // Nothing comes from the cache when every row of the prompt has to be computed.
+  bool may_reuse() const { return !request.prompt_logprobs && request.logit_positions.empty(); }
+  bool wants_logits(int position) const {
+    if (position >= prompt) return false;
+    const auto& wanted = request.logit_positions;
+    return (request.prompt_logprobs && position + 1 < prompt && output() == 0) ||
+           (!wanted.empty() && std::binary_search(wanted.begin(), wanted.end(), position));
+  }
+  int pages_held() const {
+    int held = 0;
+    for (const BlockTable& t : tables) held += t.held();
+    return held;
+  }
 };
 
 // One step's work.
 struct BatchEntry {
   Sequence* sequence = nullptr;
-  int first = 0;        // position of the first row
-  int count = 0;        // rows
+  int first = 0;  // position of the first row
+  // Rows. 0: a fork, which draws its first token from the last row of the entry `source`.
+  int count = 0;
+  int source = -1;
+  bool prefill = false;
   bool sample = false;  // the last row's logits choose a token
   std::int32_t sampled = -1;
   float logprob = 0;
+  int top = -1;  // where its best tokens begin in Batch::top
   LogitsStatus status = LogitsStatus::kOk;
+  double flops = 0, kv_read_bytes = 0, kv_write_bytes = 0;
 };
 
 struct Batch {
+  struct Copy {
+    int group;
+    PageCopy pages;
+  };
   std::vector<BatchEntry> entries;
-  int tokens = 0;
+  std::vector<Copy> copies;       // of pages, before anything is written
+  std::vector<TokenLogprob> top;  // best tokens of entries that ask for them
+  int tokens = 0;                 // rows
+  int forks = 0;
   bool empty() const { return entries.empty(); }
-  void clear() { entries.clear(), tokens = 0; }
+  void clear() { entries.clear(), copies.clear(), top.clear(), tokens = forks = 0; }
 };
 
 }  // namespace vitrine

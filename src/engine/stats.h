@@ -14,9 +14,9 @@ namespace vitrine {
 struct PoolStats {  // of one cache group
   int window = 0, page_size = 0;
   int total = 0, free = 0;
-  int cached = 0;  // held by nobody, kept for their tokens
-  int used = 0;    // held by sequences
-  int shared = 0;  // of these, held by more than one
+  int cached = 0;           // held by nobody, kept for their tokens
+  int used = 0;             // held by sequences
+  int shared = 0;           // of these, held by more than one
   std::int64_t tokens = 0;  // in used pages, a shared page counted once
   std::int64_t page_bytes = 0;
   double waste() const {  // share of the room in used pages that holds nothing
@@ -50,7 +50,7 @@ class Histogram {
   Histogram() = default;
   explicit Histogram(std::span<const double> bounds)
       : bounds_(bounds), counts_(bounds.size() + 1, 0) {}
-  void add(double value, std::uint64_t times = 1);
+  void add(double value);
   std::span<const double> bounds() const { return bounds_; }
   // By bucket, the last one without an upper bound; not cumulative.
   std::span<const std::uint64_t> counts() const { return counts_; }

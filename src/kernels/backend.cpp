@@ -30,6 +30,13 @@ void expect_index(const char* op, std::int64_t T, const KvIndex& index) {
 
 }  // namespace
 
+void Backend::copy_kv_page(const KvCache& cache, std::int64_t from, std::int64_t to) {
+  VT_CHECK(from >= 0 && from < cache.n_pages && to >= 0 && to < cache.n_pages && from != to,
+           "copy_kv_page: page {} to {} of {}", from, to, cache.n_pages);
+  std::int64_t bytes = kv_page_bytes(cache.shape);
+  copy(cache.data + to * bytes, cache.data + from * bytes, bytes);
+}
+
 void Backend::embed(Tensor out, const Weight& table, Tensor ids, float scale) {
   expect_f32("embed", "out", out, {-1, table.cols()});
   expect_i32("embed", "ids", ids, {out.dim(0)});

@@ -134,6 +134,10 @@ class Backend {
   // view of the model file, which must outlive the weight.
   virtual Result<std::unique_ptr<Weight>> pack(const MatrixSource& source, WeightUse use) = 0;
   virtual std::int64_t kv_page_bytes(const KvShape& shape) const = 0;
+  // Within this backend's memory; the ranges do not overlap.
+  virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+  // One page of one layer to another of the same cache.
+  void copy_kv_page(const KvCache& cache, std::int64_t from, std::int64_t to);
 
   // out[t] = table[ids[t]] * scale.            out (T,E), ids (T) i32 within the table
   void embed(Tensor out, const Weight& table, Tensor ids, float scale = 1);

@@ -1,9 +1,16 @@
-// The pages of one cache group: which are free. Knows nothing of what is in a page.
+// The pages of one cache group: how many hold each, which tokens a full page stands for (its key),
+// and in which order unused ones make room. Knows nothing of the K and V in a page.
 // Engine thread only. Nothing allocates after construction.
+//
+// A page is free (nobody holds it, it has no key), cached (nobody holds it, its key may be asked
+// for again) or used (held by one or more block tables, with or without a key).
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
+
+#include "kv/key_table.h"
 
 namespace vitrine {
 
@@ -12,41 +19,66 @@ inline constexpr PageId kNoPage = -1;
 
 class PagePool {
  public:
-  explicit PagePool(int pages);
-  int total() const { return static_cast<int>(held_.size()); }
+  PagePool(int pages, int page_size);
+  int page_size() const { return page_size_; }
+  int total() const { return static_cast<int>(pages_.size()); }
   int free() const { return static_cast<int>(free_.size()); }
-  int used() const { return total() - free(); }
-  // kNoPage when none is free.
+  int cached() const { return cached_; }
+  int used() const { return total() - free() - cached(); }
+  int shared() const { return shared_; }  // held more than once
+  int available() const { return free() + cached(); }
+  std::uint64_t evictions() const { return evictions_; }
+
+  // A page with one holder: a free one, else the cached one that was used least recently, whose key
+  // is forgotten. kNoPage when all are used.
   PageId take();
-  void give_back(PageId page);
+  void hold(PageId page);     // one holder more
+  void release(PageId page);  // one fewer
+  int holders(PageId page) const { return pages_[page].holders; }
+
+  // The page is full: it stands for `key`, which follows `parent` with these tokens. When another
+  // page stands for the key already, nothing changes.
+  void name(PageId page, const PrefixKey& key, const PrefixKey& parent,
+            std::span<const std::int32_t> tokens);
+  PageId find(const PrefixKey& key) const { return keys_.find(key); }
+  // The key lost its page not long ago.
+  bool evicted(const PrefixKey& key) const { return ghosts_.find(key) >= 0; }
+  // Of the pages that follow `parent`, the tokens of the one that agrees longest with `tokens`;
+  // empty when there is none. Looks at the latest kNearest of them.
+  std::span<const std::int32_t> nearest(const PrefixKey& parent,
+                                        std::span<const std::int32_t> tokens) const;
+  static constexpr int kNearest = 64;
 
  private:
-  std::vector<PageId> free_;  // a stack: the page given back last is warm in the cache
-  std::vector<bool> held_;
-};
+  struct Page {
+    int holders = 0;
+    bool named = false;
+    PrefixKey key, parent;
+    PageId older = kNoPage, newer = kNoPage;    // among cached pages
+    PageId earlier = kNoPage, later = kNoPage;  // among those that follow the same parent
+  };
+  void check(PageId page) const;
+  void make_cached(PageId page);
+  void leave_cached(PageId page);
+  void forget(PageId page);
+  void remember_evicted(const PrefixKey& key);
+  std::span<std::int32_t> tokens_of(PageId page) {
+    return {tokens_.data() + static_cast<std::size_t>(page) * page_size_,
+            static_cast<std::size_t>(page_size_)};
+  }
 
-// One sequence's pages of one group: entry i covers positions i*page_size .. (i+1)*page_size-1.
-// A windowed group gives pages back once the window has passed them; their entries are kNoPage.
-class BlockTable {
- public:
-  BlockTable(int page_size, int window, int max_positions);
-  // Pages that must be taken so that positions [0, length) have one (those behind the window not).
-  int missing(int length) const;
-  // Takes them. The pool must have that many.
-  void grow(PagePool& pool, int length);
-  // Gives back pages that no row at a position >= next_position can see.
-  void release_behind_window(PagePool& pool, int next_position);
-  void release_all(PagePool& pool);
-  const std::vector<PageId>& pages() const { return pages_; }
-  int held() const { return held_; }
-  // Slot of a position: page * page_size + offset.
-  std::int32_t slot(int position) const;
-
- private:
-  int page_size_, window_;
-  int held_ = 0;
-  int first_ = 0;  // entries before it are behind the window
-  std::vector<PageId> pages_;
+  int page_size_;
+  std::vector<Page> pages_;
+  std::vector<std::int32_t> tokens_;  // of named pages
+  std::vector<PageId> free_;          // a stack: the page given back last is warm in the cache
+  PageId oldest_ = kNoPage, newest_ = kNoPage;
+  int cached_ = 0, shared_ = 0;
+  std::uint64_t evictions_ = 0;
+  KeyTable keys_;      // key -> page
+  KeyTable children_;  // parent -> the page that was named last among those that follow it
+  KeyTable ghosts_;    // key of an evicted page -> its place in the ring
+  std::vector<PrefixKey> ring_;
+  std::size_t ghost_count_ = 0;  // ever
 };
 
 }  // namespace vitrine

@@ -104,12 +104,12 @@ std::uint64_t weigh_all(std::span<const float> logits, double max, double scale,
 }  // namespace
 
 Scratch::Scratch(std::size_t vocab)
-    : logits(vocab), weights(vocab), items(vocab + 1), buckets(vocab), sums(kBuckets) {
+    : logits(vocab), allowed(vocab), weights(vocab), items(vocab + 1), buckets(vocab), sums(kBuckets) {
   VT_CHECK(vocab <= kMaxVocab, "vocabulary of {}", vocab);
 }
 
 std::size_t Scratch::bytes(std::size_t vocab) {
-  return vocab * (sizeof(float) + sizeof(std::uint64_t) + sizeof(std::int32_t)) +
+  return vocab * (2 * sizeof(float) + sizeof(std::uint64_t) + sizeof(std::int32_t)) +
          (vocab + 1) * sizeof(Candidate) + kBuckets * sizeof(std::uint64_t);
 }
 

@@ -33,6 +33,7 @@ struct Scratch {
   static std::size_t bytes(std::size_t vocab);
 
   std::vector<float> logits;           // [V], edited logits
+  std::vector<float> allowed;          // [V], logits without the banned tokens
   std::vector<std::uint64_t> weights;  // [V]
   std::vector<Candidate> items;        // [V + 1]; gathering writes one past what it keeps
   std::vector<std::int32_t> buckets;   // [V]

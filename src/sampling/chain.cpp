@@ -34,7 +34,19 @@ Choice Chain::sample(std::span<const float> logits, SamplerState& history, const
   const LogitsScan scan = scan_logits(logits);
   if (scan.status != LogitsStatus::kOk) return {.status = scan.status};
 
-  Candidates candidates(logits, scan.max, scratch);
+  std::span<const float> allowed = logits;
+  float max = scan.max;
+  if (!draw.banned.empty()) {
+    std::copy(logits.begin(), logits.end(), scratch.allowed.begin());
+    for (std::int32_t id : draw.banned)
+      if (static_cast<std::size_t>(id) < logits.size())
+        scratch.allowed[id] = -std::numeric_limits<float>::infinity();
+    allowed = std::span(scratch.allowed).first(logits.size());
+    const LogitsScan left = scan_logits(allowed);
+    if (left.status != LogitsStatus::kOk) return {.status = left.status};
+    max = left.max;
+  }
+  Candidates candidates(allowed, max, scratch);
   for (const Stage& stage : stages_) {
     if (candidates.size() == 1) break;
     const auto values = std::span(stage.values).first(stage.def->params.size());

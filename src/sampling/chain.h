@@ -18,9 +18,10 @@ namespace vitrine {
 // Which random number a token is drawn with (rng.h), and what to report about it.
 struct DrawSpec {
   std::uint64_t seed;
-  std::uint32_t choice_index;  // index of the choice within its request
-  std::uint64_t position;      // index of the token in its sequence
-  bool logprob = true;         // costs a pass of exponentials over the vocabulary
+  std::uint32_t choice_index;                 // index of the choice within its request
+  std::uint64_t position;                     // index of the token in its sequence
+  bool logprob = true;                        // costs a pass of exponentials over the vocabulary
+  std::span<const std::int32_t> banned = {};  // tokens that cannot be drawn here
 };
 
 struct Choice {

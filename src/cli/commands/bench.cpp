@@ -56,7 +56,7 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
   if (finish.reason == FinishReason::kError)
     return make_error(ErrorCode::kInvalid, "{}", finish.error);
   // The record of the last step is written just after the stream closes.
-  int last = f.prompt + finish.usage.completion_tokens - 1;
+  int last = f.prompt + finish.account.usage.completion_tokens - 1;
   auto complete = [&] {
     auto records = engine.records();
     if (records.empty() || records.back().step < first) return false;

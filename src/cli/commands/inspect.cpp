@@ -43,7 +43,7 @@ json::object plan_json(const MemoryPlan& p) {
           {"cache_groups", std::move(groups)}};
 }
 
-json::object describe(const ModelFile& file, const Flags& f, const EngineOptions& options) {
+json::object describe(const ModelFile& file, const Flags& f, EngineOptions options) {
   json::object out{{"path", file.path()},
                    {"kind", file.kind() == FileKind::kGguf ? "gguf" : "hugging-face"},
                    {"architecture", file.architecture()}};

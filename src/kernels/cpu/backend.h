@@ -23,6 +23,7 @@ class CpuBackend final : public Backend {
   Peak measure_peak() override;
   Result<Buffer> allocate(std::int64_t bytes) override;
   void write(void* to, const void* from, std::int64_t bytes) override;
+  void copy(void* to, const void* from, std::int64_t bytes) override { write(to, from, bytes); }
   const void* read(const void* from, std::int64_t, void*) override { return from; }
   std::int64_t packed_bytes(DType dtype, std::int64_t rows, std::int64_t cols,
                             WeightUse use) const override;

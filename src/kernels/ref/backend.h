@@ -23,6 +23,7 @@ class RefBackend final : public Backend {
   Peak measure_peak() override;
   Result<Buffer> allocate(std::int64_t bytes) override;
   void write(void* to, const void* from, std::int64_t bytes) override;
+  void copy(void* to, const void* from, std::int64_t bytes) override { write(to, from, bytes); }
   const void* read(const void* from, std::int64_t, void*) override { return from; }
   std::int64_t packed_bytes(DType, std::int64_t, std::int64_t, WeightUse) const override {
     return 0;

@@ -1,0 +1,39 @@
+#include "engine/account.h"
+
+#include <fmt/format.h>
+
+namespace vitrine {
+
+const char* finish_reason_name(FinishReason reason) {
+  static constexpr const char* kNames[kFinishReasons] = {"stop", "length", "cancelled", "timeout",
+                                                         "error"};
+  return kNames[static_cast<int>(reason)];
+}
+
+const char* cache_miss_name(CacheMiss miss) {
+  static constexpr const char* kNames[] = {"none",    "new",    "differs",
+                                           "evicted", "window", "bypassed"};
+  return kNames[static_cast<int>(miss)];
+}
+
+std::string CacheAccount::text() const {
+  std::string got = fmt::format("{} of at most {} tokens came from the cache", cached, possible);
+  switch (miss) {
+    case CacheMiss::kNone:
+      return got;
+    case CacheMiss::kNew:
+      return fmt::format("{}: no earlier request went on like this from token {}", got, position);
+    case CacheMiss::kDiffers:
+      return fmt::format("{}: token {} is {}, in the nearest earlier request it was {}", got,
+                         position, here, there);
+    case CacheMiss::kEvicted:
+      return fmt::format("{}: what followed from token {} had to make room", got, position);
+    case CacheMiss::kWindow:
+      return fmt::format("{}: a sliding window before token {} is no longer held", got, position);
+    case CacheMiss::kBypassed:
+      return fmt::format("{}: it was not asked", got);
+  }
+  return got;
+}
+
+}  // namespace vitrine

@@ -1,0 +1,96 @@
+// What the scheduler can tell about itself.
+#include <algorithm>
+
+#include "engine/scheduler.h"
+
+namespace vitrine {
+
+SequenceStats Scheduler::stats_of(const Sequence& s, Clock::time_point now) const {
+  SequenceStats out;
+  out.state = s.paused() ? SequenceState::kPaused
+              : s.slot >= 0
+                  ? (s.computed < s.prefill_end ? SequenceState::kPrefill : SequenceState::kDecode)
+              : s.preempted ? SequenceState::kPreempted
+                            : SequenceState::kWaiting;
+  out.age_ms = std::chrono::duration<double, std::milli>(now - s.submitted).count();
+  out.computed = s.computed;
+  out.length = static_cast<int>(s.tokens.size());
+  out.account = s.account;
+  return out;
+}
+
+void Scheduler::fill(Snapshot& out, Clock::time_point now) const {
+  for (const auto& s : running_)
+    if (!s->finished) out.running.push_back(stats_of(*s, now));
+  for (const auto& s : queue_.waiting()) out.waiting.push_back(stats_of(*s, now));
+  for (int g = 0; g < cache_.groups(); ++g) {
+    const PagePool& pool = cache_.pool(g);
+    PoolStats stats{.window = plan_.groups[g].spec.window,
+                    .page_size = plan_.page_size,
+                    .total = pool.total(),
+                    .free = pool.free(),
+                    .cached = pool.cached(),
+                    .used = pool.used(),
+                    .shared = pool.shared(),
+                    .page_bytes = plan_.groups[g].page_bytes};
+    std::vector<int> tokens(pool.total(), 0);
+    for (const auto& s : running_) {
+      const auto& pages = s->tables[g].pages();
+      for (int i = 0; i < static_cast<int>(pages.size()); ++i)
+        if (pages[i] != kNoPage)
+          tokens[pages[i]] = std::max(
+              tokens[pages[i]], std::clamp(s->scheduled - i * plan_.page_size, 0, plan_.page_size));
+    }
+    for (int n : tokens) stats.tokens += n;
+    out.pools.push_back(stats);
+  }
+}
+
+Metrics Scheduler::metrics() const {
+  Metrics out = metrics_;
+  out.running = running();
+  out.waiting = waiting();
+  for (int g = 0; g < cache_.groups(); ++g) {
+    const PagePool& pool = cache_.pool(g);
+    out.evictions += pool.evictions();
+    out.kv_usage = std::max(out.kv_usage, static_cast<double>(pool.used()) / pool.total());
+  }
+  return out;
+}
+
+double Scheduler::finish_rate(Clock::time_point now) const {
+  if (ends_.empty()) return 0;
+  Clock::time_point first = *std::min_element(ends_.begin(), ends_.end());
+  double seconds = std::chrono::duration<double>(now - first).count();
+  return static_cast<double>(ends_.size()) / std::max(seconds, 1e-3);
+}
+
+void Scheduler::check_integrity() const {
+  for (int g = 0; g < cache_.groups(); ++g) {
+    const PagePool& pool = cache_.pool(g);
+    std::vector<int> holders(pool.total(), 0);
+    auto count = [&](const Sequence& s) {
+      int held = 0;
+      for (PageId page : s.tables[g].pages())
+        if (page != kNoPage) ++holders[page], ++held;
+      VT_CHECK(held == s.tables[g].held(), "sequence {}: {} pages, {} by its own count", s.id, held,
+               s.tables[g].held());
+    };
+    for (const auto& s : running_) count(*s);
+    for (const auto& s : queue_.waiting())
+      VT_CHECK(s->tables[g].held() == 0, "waiting sequence {} holds {} pages", s->id,
+               s->tables[g].held());
+    int used = 0, shared = 0;
+    for (int page = 0; page < pool.total(); ++page) {
+      VT_CHECK(holders[page] == pool.holders(page), "group {}, page {}: {} tables, {} holders", g,
+               page, holders[page], pool.holders(page));
+      used += holders[page] > 0, shared += holders[page] > 1;
+    }
+    VT_CHECK(used == pool.used() && shared == pool.shared(), "group {}: {} used, {} shared", g,
+             used, shared);
+  }
+  VT_CHECK(running_.size() + free_slots_.size() == static_cast<std::size_t>(plan_.sequences),
+           "{} running, {} free slots", running_.size(), free_slots_.size());
+}
+
+}  // namespace vitrine

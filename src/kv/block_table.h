@@ -1,0 +1,48 @@
+// One sequence's pages of one group: entry i covers positions i*page_size .. (i+1)*page_size-1.
+// A windowed group gives pages back once the window has passed them; their entries are kNoPage.
+// Several tables may hold the same page; only a page with one holder may be written to.
+#pragma once
+
+#include <vector>
+
+#include "kv/page_pool.h"
+
+namespace vitrine {
+
+struct PageCopy {
+  PageId from = kNoPage, to = kNoPage;
+};
+
+class BlockTable {
+ public:
+  BlockTable(int page_size, int window, int max_positions);
+
+  // Pages that must be taken before positions [from, to) can be written: those that are missing,
+  // and a copy of the page that `from` lies in when others hold it too.
+  int needed(const PagePool& pool, int from, int to) const;
+  // Takes them; the pool must have that many. The copy to make before writing, if any.
+  PageCopy grow(PagePool& pool, int from, int to);
+  // Holds pages of another sequence or of the cache. The table must be empty. `first` entries
+  // before them are behind the window.
+  void adopt(PagePool& pool, int first, const std::vector<PageId>& pages);
+  void share(PagePool& pool, const BlockTable& other);
+  // Gives back pages that no row at a position >= next_position can see.
+  void release_behind_window(PagePool& pool, int next_position);
+  // The last page first, so that the end of a prefix makes room before its beginning.
+  void release_all(PagePool& pool);
+
+  const std::vector<PageId>& pages() const { return pages_; }
+  int held() const { return held_; }
+  // The first entry that a row at `position` can see.
+  int first_seen(int position) const;
+  // Slot of a position: page * page_size + offset.
+  std::int32_t slot(int position) const;
+
+ private:
+  int page_size_, window_;
+  int held_ = 0;
+  int first_ = 0;  // entries before it are behind the window
+  std::vector<PageId> pages_;
+};
+
+}  // namespace vitrine
