@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -12,5 +13,10 @@ namespace json = boost::json;
 
 // Parses one document of at most `max_depth` levels. `what` names the source in the error.
 Result<json::value> parse_json(std::string_view text, std::string_view what, int max_depth = 64);
+
+// One line, shortest numbers, NaN and infinities as null. Bytes that are not UTF-8 become U+FFFD.
+std::string to_json(const json::value& value);
+// The text as a JSON string, quotes included, by the same rules.
+void append_json(std::string& out, std::string_view text);
 
 }  // namespace vitrine

@@ -1,13 +1,14 @@
 #include "cli/generation_flags.h"
 
-#include <algorithm>
-
 namespace vitrine {
 
 void GenerationFlags::add(CLI::App& app) {
   app.add_option("-n,--max-tokens", max_tokens, "tokens to generate at most")
       ->capture_default_str();
   app.add_flag("--ignore-eos", ignore_eos, "go on after an end token");
+  app.add_option("--stop", stops, "end the text before this string; may be given several times")
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_flag("--parse-special", parse_special,
                "special tokens spelt in the prompt become those tokens");
   sampling.add(app);
@@ -24,10 +25,10 @@ Result<Request> GenerationFlags::request(std::vector<std::int32_t> prompt,
   return r;
 }
 
-StreamDecoder answer_decoder(const Tokenizer& tokenizer, const std::vector<std::int32_t>& prompt) {
-  bool begins = std::all_of(prompt.begin(), prompt.end(),
-                            [&](std::int32_t id) { return tokenizer.is_special(id); });
-  return StreamDecoder(tokenizer, true, !begins);
+Result<TextStream> GenerationFlags::text(const Tokenizer& tokenizer,
+                                         const std::vector<std::int32_t>& prompt) const {
+  VT_TRY(auto stop_strings, StopStrings::make(stops, "--stop"));
+  return TextStream(tokenizer, prompt, std::move(stop_strings));
 }
 
 }  // namespace vitrine

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/flags.h"
-#include "tokenizer/stream_decoder.h"
+#include "tokenizer/text_stream.h"
 
 namespace vitrine {
 
@@ -12,12 +12,12 @@ struct GenerationFlags {
   int max_tokens = 256;
   bool ignore_eos = false;
   bool parse_special = false;
+  std::vector<std::string> stops;
   void add(CLI::App& app);
   Result<Request> request(std::vector<std::int32_t> prompt, const ModelFile& file) const;
+  // The text of what follows `prompt`, up to a stop string.
+  Result<TextStream> text(const Tokenizer& tokenizer,
+                          const std::vector<std::int32_t>& prompt) const;
 };
-
-// The decoder for what follows `prompt`. After nothing but special tokens (BOS) a text begins, and
-// the tokenizer's rules for beginnings apply.
-StreamDecoder answer_decoder(const Tokenizer& tokenizer, const std::vector<std::int32_t>& prompt);
 
 }  // namespace vitrine

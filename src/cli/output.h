@@ -8,8 +8,6 @@
 
 namespace vitrine {
 
-// One line, shortest numbers, NaN and infinities as null. Bytes that are not UTF-8 become U+FFFD.
-std::string to_json(const json::value& value);
 void print_json(const json::value& value);
 // "error: ..." to stderr; 1, for the command to return.
 int fail(const Error& error);

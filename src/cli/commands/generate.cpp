@@ -38,30 +38,41 @@ Result<int> generate(const Flags& f) {
   VT_TRY(auto file, f.model.open());
   VT_TRY(auto tokenizer, load_tokenizer(*file));
   VT_TRY(auto prompt, prompt_ids(f, tokenizer.get()));
+  std::optional<TextStream> text;
+  if (tokenizer) {
+    VT_TRY(TextStream made, f.generation.text(*tokenizer, prompt));
+    text.emplace(std::move(made));
+  } else if (!f.generation.stops.empty()) {
+    return make_error(ErrorCode::kNotFound, "--stop: {} has no tokenizer, so there is no text",
+                      f.model.path);
+  }
   VT_TRY(Request request, f.generation.request(prompt, *file));
   VT_TRY(auto engine, f.generation.engine.start(file));
   VT_TRY(auto stream, engine->submit(std::move(request)));
   std::vector<std::int32_t> tokens;
-  while (auto event = stream->next()) tokens.push_back(event->token);
+  std::string out;
+  while (auto event = stream->next()) {
+    if (text && text->stopped()) continue;  // made before the engine saw the end
+    tokens.push_back(event->token);
+    if (text) out += text->push(event->token);
+    if (text && text->stopped()) stream->cancel();
+  }
   const Finish& finish = stream->wait();
   if (finish.reason == FinishReason::kError)
     return make_error(ErrorCode::kInvalid, "{}", finish.error);
-  json::value text;
-  if (tokenizer) {
-    StreamDecoder decoder = answer_decoder(*tokenizer, prompt);
-    std::string out;
-    for (std::int32_t id : tokens) out += decoder.push(id);
-    text = json::string(out + decoder.finish());
-  }
+  if (text) out += text->finish();
+  bool stopped = text && text->stopped();
+  Usage usage = finish.account.usage;
+  if (stopped) usage.completion_tokens = text->tokens();
   if (f.json)
     print_json(json::object{{"tokens", json::array(tokens.begin(), tokens.end())},
-                            {"text", text},
-                            {"finish_reason", finish_reason_name(finish.reason)},
+                            {"text", text ? json::value(out) : json::value()},
+                            {"finish_reason", stopped ? "stop" : finish_reason_name(finish.reason)},
                             {"seed", finish.seed},
-                            {"usage", usage_json(finish.account.usage)},
+                            {"usage", usage_json(usage)},
                             {"timings", timings_json(finish.account.timings)}});
-  else if (tokenizer)
-    fmt::print("{}\n", std::string_view(text.as_string()));
+  else if (text)
+    fmt::print("{}\n", out);
   else
     fmt::print("{}\n", fmt::join(tokens, ","));
   return 0;

@@ -20,28 +20,31 @@ struct Flags {
 Result<int> stream_once(const Flags& f, Engine& engine, const Tokenizer& tokenizer,
                         const std::string& prompt) {
   auto ids = tokenizer.encode(prompt, {.parse_special = f.generation.parse_special});
+  VT_TRY(TextStream text, f.generation.text(tokenizer, ids));
   VT_TRY(Request request, f.generation.request(ids, engine.file()));
   VT_TRY(auto stream, engine.submit(std::move(request)));
-  StreamDecoder decoder = answer_decoder(tokenizer, ids);
-  auto show = [](const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+  auto show = [](const std::string& part) {
+    std::fwrite(part.data(), 1, part.size(), stdout);
     std::fflush(stdout);
   };
   while (auto event = stream->next()) {
-    show(decoder.push(event->token));
-    if (std::ferror(stdout)) stream->cancel();  // whoever read this has gone
+    show(text.push(event->token));
+    // A stop string, or whoever read this has gone.
+    if (text.stopped() || std::ferror(stdout)) stream->cancel();
   }
-  show(decoder.finish() + "\n");
+  show(text.finish() + "\n");
   const Finish& finish = stream->wait();
   if (finish.reason == FinishReason::kError)
     return make_error(ErrorCode::kInvalid, "{}", finish.error);
+  const Usage& usage = finish.account.usage;
   const Timings& t = finish.account.timings;
   fmt::print(
       stderr,
       "[{} prompt tokens at {:.1f} tok/s, first token after {:.0f} ms, {} tokens at {:.1f} tok/s, "
       "{}, seed {}]\n",
-      finish.account.usage.prompt_tokens, t.prefill_tok_s, t.ttft_ms, finish.account.usage.completion_tokens,
-      t.decode_tok_s, finish_reason_name(finish.reason), finish.seed);
+      usage.prompt_tokens, t.prefill_tok_s, t.ttft_ms,
+      text.stopped() ? text.tokens() : usage.completion_tokens, t.decode_tok_s,
+      text.stopped() ? "stop" : finish_reason_name(finish.reason), finish.seed);
   return 0;
 }
 

@@ -1,0 +1,202 @@
+// vitrine serve: the HTTP server with OpenAI's API.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/output.h"
+#include "server/api.h"
+#include "server/http.h"
+
+namespace vitrine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kLastWords{5};  // for the answers that a shutdown cut short
+
+struct Flags {
+  ModelFlag model;
+  EngineFlags engine;
+  SamplingFlags sampling;
+  HttpOptions http;
+  std::string model_name, log_level = "info";
+  int drain_seconds = 30, stream_backlog = 1024;
+  double default_timeout = 0;
+  bool isolate_keys = false;
+};
+
+void add_http_flags(CLI::App& app, HttpOptions& http) {
+  app.add_option("--host", http.host, "address to listen on")->capture_default_str();
+  app.add_option("--port", http.port, "port to listen on; 0: any free one")->capture_default_str();
+  app.add_option("--io-threads", http.io_threads, "threads for connections")->capture_default_str();
+  app.add_option("--worker-threads", http.worker_threads, "threads for JSON and tokenizing")
+      ->capture_default_str();
+  app.add_option("--tls-cert", http.tls_certificate, "PEM file: serve HTTPS, with --tls-key");
+  app.add_option("--tls-key", http.tls_key, "PEM file of the certificate's key");
+  app.add_option("--api-keys", http.api_keys_file,
+                 "file of API keys, a line each: KEY [NAME [WEIGHT]]; all but /health needs one");
+  app.add_option("--allow-host", http.allow_hosts,
+                 "name that clients may use for this server, beside loopback; may be repeated");
+  app.add_option("--cors-origin", http.cors_origins,
+                 "web origin that may read answers; '*': any; may be repeated");
+  app.add_option("--max-body-bytes", http.max_body_bytes, "largest request body")
+      ->capture_default_str();
+  app.add_option("--max-bodies-bytes", http.max_bodies_bytes,
+                 "most bytes of the bodies of all requests in work")
+      ->capture_default_str();
+  app.add_option("--max-header-bytes", http.max_header_bytes, "largest request head")
+      ->capture_default_str();
+  app.add_option("--max-headers", http.max_headers, "most header fields")->capture_default_str();
+  app.add_option("--max-connections", http.max_connections, "most open connections")
+      ->capture_default_str();
+}
+
+// A number of seconds as a flag.
+void add_seconds(CLI::App& app, const char* name, std::chrono::seconds& value, const char* help) {
+  app.add_option_function<int>(
+         name, [&value](int n) { value = std::chrono::seconds(n); },
+         fmt::format("{} [{}]", help, value.count()))
+      ->check(CLI::Range(1, 86400));
+}
+
+Result<LogLevel> parse_log_level(const std::string& name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "info") return LogLevel::kInfo;
+  if (name == "warn") return LogLevel::kWarn;
+  if (name == "error") return LogLevel::kError;
+  return make_error(ErrorCode::kInvalid,
+                    "--log-level: found '{}', allowed debug, info, warn, error", name);
+}
+
+std::string default_name(const std::string& model_path) {
+  std::filesystem::path path(model_path);
+  if (path.filename().empty()) path = path.parent_path();  // "folder/"
+  bool gguf = path.extension() == ".gguf";
+  return (gguf ? path.stem() : path.filename()).string();
+}
+
+// SIGTERM and SIGINT, for this thread and those it starts.
+sigset_t block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+// Waits for signals on a thread of its own. The first: no new work, what runs may finish within
+// the time given, then it is cancelled. The second ends the process.
+class Shutdown {
+ public:
+  Shutdown(sigset_t signals, Api& api, HttpServer& http, std::chrono::seconds drain)
+      : thread_([this, signals, &api, &http, drain] { run(signals, api, http, drain); }) {}
+  ~Shutdown() {
+    done_ = true;
+    thread_.join();
+  }
+
+ private:
+  void run(sigset_t signals, Api& api, HttpServer& http, std::chrono::seconds drain) {
+    const timespec tick{0, 50'000'000};
+    Clock::time_point deadline{};
+    while (!done_) {
+      bool signalled = sigtimedwait(&signals, nullptr, &tick) > 0;
+      if (signalled && api.draining) _exit(1);
+      if (signalled) {
+        LogLine(LogLevel::kInfo, "draining").field("seconds", std::int64_t{drain.count()});
+        deadline = Clock::now() + drain;
+        api.draining = true;
+        http.stop_accepting();
+      }
+      if (!api.draining) continue;
+      auto over = Clock::now() - deadline;
+      if (over > Clock::duration::zero()) api.live.cancel_all();
+      if (over > kLastWords) http.stop();
+    }
+  }
+
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+Result<int> serve(const Flags& f) {
+  VT_TRY(LogLevel level, parse_log_level(f.log_level));
+  set_log_level(level);
+  VT_TRY(auto file, f.model.open());
+  VT_TRY(auto tokenizer, load_tokenizer(*file));
+  Api api;
+  api.tokenizer = tokenizer.get();
+  api.version = VITRINE_VERSION;
+  api.model_name = f.model_name.empty() ? default_name(f.model.path) : f.model_name;
+  api.stream_backlog = f.stream_backlog;
+  api.isolate_keys = f.isolate_keys;
+  if (f.default_timeout > 0)
+    api.default_timeout =
+        std::chrono::milliseconds(static_cast<std::int64_t>(f.default_timeout * 1000));
+  api.started_unix = std::time(nullptr);
+  VT_TRY(api.defaults, f.sampling.resolve(file->generation()));
+  sigset_t signals = block_signals();
+  // The port first: one that is taken is known before the model is loaded.
+  VT_TRY(auto http, HttpServer::create(f.http, api_routes(api)));
+  api.http_counts = [&http] { return http->counts(); };
+  VT_TRY(auto engine, f.engine.start(file));
+  api.attach(*engine);
+  {
+    Shutdown shutdown(signals, api, *http, std::chrono::seconds(f.drain_seconds));
+    fmt::print("vitrine is ready: {}://{}:{} (model {}, backend {})\n",
+               f.http.tls_certificate.empty() ? "http" : "https", f.http.host, http->port(),
+               api.model_name, engine->backend().description());
+    std::fflush(stdout);
+    http->run();
+  }
+  // Connections may still hold streams of the engine; they go first.
+  http.reset();
+  return 0;
+}
+
+std::function<int()> add(CLI::App& app) {
+  auto f = std::make_shared<Flags>();
+  f->model.add(app);
+  add_http_flags(app, f->http);
+  add_seconds(app, "--header-timeout", f->http.header_timeout, "seconds for a request's head");
+  add_seconds(app, "--body-timeout", f->http.body_timeout, "seconds without a byte of the body");
+  add_seconds(app, "--idle-timeout", f->http.idle_timeout, "seconds between two requests");
+  add_seconds(app, "--write-timeout", f->http.write_timeout,
+              "seconds without the client taking a byte");
+  app.add_option("--model-name", f->model_name, "name of the model; default: its file's");
+  app.add_option("--drain-seconds", f->drain_seconds,
+                 "after SIGTERM or SIGINT, time for what runs to finish; a second signal ends the "
+                 "program at once")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 86400));
+  app.add_option("--stream-backlog", f->stream_backlog,
+                 "tokens that a slow reader may leave unread before its sequence pauses")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--default-timeout", f->default_timeout,
+                 "seconds for requests that set no timeout; 0: no limit")
+      ->check(CLI::Range(0.0, 1e6));
+  app.add_flag("--isolate-keys", f->isolate_keys,
+               "API keys share no cached pages and see only their own requests");
+  app.add_option("--log-level", f->log_level, "debug, info, warn or error")->capture_default_str();
+  f->sampling.add(app);
+  f->engine.add(app);
+  return [f] {
+    auto code = serve(*f);
+    return code.ok() ? *code : fail(code.error());
+  };
+}
+
+}  // namespace
+
+extern const Command kCommand_serve;
+const Command kCommand_serve{"serve", 15, "serve OpenAI's API over HTTP", add};
+
+}  // namespace vitrine

@@ -1,0 +1,25 @@
+// What the engine knows about a request, as JSON.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/json.h"
+#include "engine/account.h"
+#include "engine/stats.h"
+#include "engine/step_record.h"
+
+namespace vitrine {
+
+json::object account_json(const Account& account);
+// Times between tokens, from when they were committed (nanoseconds): mean, p50, p95, max, and the
+// first of them one by one. Empty for fewer than two tokens.
+json::object token_latency_json(std::span<const std::int64_t> times_ns);
+json::object pool_json(const PoolStats& pool);
+json::object sequence_json(const SequenceStats& sequence);
+// What the step did, and the part that `sequence` had in it.
+json::object step_json(const StepRecord& record, std::uint64_t sequence);
+
+inline constexpr std::size_t kMaxListedLatencies = 4096;
+
+}  // namespace vitrine

@@ -1,0 +1,185 @@
+// For tests of the API: a tiny model with a tokenizer of single characters, and an exchange that
+// keeps what a handler says.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <random>
+
+#include "base/json.h"
+#include "nn/test_model.h"
+#include "server/api.h"
+
+namespace vitrine::test {
+
+inline constexpr int kVocab = 64, kContext = 512, kNanToken = 63;
+inline constexpr int kBos = 0, kEos = 1, kImStart = 2, kImEnd = 3;
+
+// Tokens 4 on: a to z, A to Z, space, newline, ':', '.', '#', 0.
+inline std::string token_text(int id) {
+  static const std::string kTexts = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ \n:.#0";
+  return kTexts.substr(static_cast<std::size_t>(id) - 4, 1);
+}
+
+inline std::string tokenizer_json(bool chatml) {
+  const char* special[] = {"<s>", "</s>", chatml ? "<|im_start|>" : "<x>",
+                           chatml ? "<|im_end|>" : "<y>"};
+  json::array added;
+  json::object ids;
+  for (int i = 0; i < 4; ++i) {
+    ids[special[i]] = i;
+    added.push_back(json::object{{"id", i}, {"content", special[i]}, {"special", true}});
+  }
+  for (int i = 4; i < kNanToken - 1; ++i) {
+    std::string text = token_text(i);
+    // Byte-level BPE writes a space as Ġ and a newline as Ċ.
+    ids[text == " " ? "Ġ" : text == "\n" ? "Ċ" : text] = i;
+  }
+  json::object post{
+      {"type", "TemplateProcessing"},
+      {"single", json::array{json::object{{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}},
+                             json::object{{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+      {"pair", json::array{}},
+      {"special_tokens",
+       {{"<s>", {{"id", "<s>"}, {"ids", json::array{0}}, {"tokens", json::array{"<s>"}}}}}}};
+  json::object level{{"type", "ByteLevel"},
+                     {"add_prefix_space", false},
+                     {"trim_offsets", true},
+                     {"use_regex", true}};
+  return json::serialize(
+      json::object{{"version", "1.0"},
+                   {"added_tokens", added},
+                   {"normalizer", nullptr},
+                   {"pre_tokenizer", level},
+                   {"post_processor", post},
+                   {"decoder", level},
+                   {"model", {{"type", "BPE"}, {"vocab", ids}, {"merges", json::array{}}}}});
+}
+
+inline std::unique_ptr<Tokenizer> tiny_tokenizer(bool chatml = true) {
+  auto made =
+      Tokenizer::from_json(tokenizer_json(chatml), R"({"bos_token":"<s>","eos_token":"</s>"})");
+  EXPECT_TRUE(made.ok()) << made.error().message;
+  return std::move(made).value();
+}
+
+// Random weights; token kNanToken poisons whatever it touches.
+inline std::shared_ptr<const ModelFile> tiny_model() {
+  constexpr int kDim = 32, kFfn = 48, kHeads = 4, kHeadDim = 8, kLayers = 2;
+  std::mt19937 rng(3);
+  std::normal_distribution<float> normal(0, 0.35f);
+  std::vector<TestTensor> tensors;
+  auto add = [&](const std::string& name, std::vector<std::int64_t> shape, bool norm = false) {
+    std::int64_t n = 1;
+    for (std::int64_t d : shape) n *= d;
+    std::vector<float> values(static_cast<std::size_t>(n));
+    for (float& v : values) v = norm ? 1.0f : normal(rng);
+    tensors.push_back({name, std::move(shape), std::move(values)});
+  };
+  add("model.embed_tokens.weight", {kVocab, kDim});
+  for (int e = 0; e < kDim; ++e) tensors[0].values[kNanToken * kDim + e] = NAN;
+  for (int l = 0; l < kLayers; ++l) {
+    std::string p = fmt::format("model.layers.{}.", l);
+    add(p + "input_layernorm.weight", {kDim}, true);
+    add(p + "post_attention_layernorm.weight", {kDim}, true);
+    for (const char* name : {"q", "k", "v", "o"})
+      add(fmt::format("{}self_attn.{}_proj.weight", p, name), {kHeads * kHeadDim, kDim});
+    add(p + "mlp.gate_proj.weight", {kFfn, kDim});
+    add(p + "mlp.up_proj.weight", {kFfn, kDim});
+    add(p + "mlp.down_proj.weight", {kDim, kFfn});
+  }
+  add("model.norm.weight", {kDim}, true);
+  add("lm_head.weight", {kVocab, kDim});
+  return hf_model(
+      fmt::format(
+          R"({{"architectures":["LlamaForCausalLM"],"hidden_size":{},"intermediate_size":{},)"
+          R"("num_hidden_layers":{},"num_attention_heads":{},"num_key_value_heads":{},)"
+          R"("head_dim":{},"max_position_embeddings":{},"rms_norm_eps":1e-5,"hidden_act":"silu",)"
+          R"("vocab_size":{},"eos_token_id":{}}})",
+          kDim, kFfn, kLayers, kHeads, kHeads, kHeadDim, kContext, kVocab, kEos),
+      tensors);
+}
+
+// An exchange without a connection. Events, replies and the client's patience are in the open.
+class FakeExchange : public Exchange {
+ public:
+  FakeExchange(asio::io_context& io, std::string body) : timer_(std::make_shared<Timer>(io)) {
+    request_.method = "POST";
+    request_.id = "req-1";
+    request_.body = std::move(body);
+  }
+  HttpRequest& mutable_request() { return request_; }
+
+  asio::awaitable<void> reply(int status, std::string_view type, std::string body,
+                              Headers headers) override {
+    EXPECT_EQ(this->status, 0) << "two answers";
+    this->status = status, content_type = type, this->body = std::move(body),
+    this->headers = std::move(headers);
+    co_return;
+  }
+  asio::awaitable<void> begin_events(Headers) override {
+    EXPECT_EQ(status, 0) << "two answers";
+    status = 200;
+    streaming = true;
+    co_return;
+  }
+  asio::awaitable<bool> send(std::string frames) override {
+    if (gone()) co_return false;
+    body += frames;
+    if (leave_after_bytes > 0 && body.size() >= leave_after_bytes) gone_ = true;
+    co_return !gone_;
+  }
+  asio::awaitable<void> end_events() override {
+    ended = true;
+    co_return;
+  }
+  std::function<void()> waker() override {
+    return [timer = timer_] {
+      timer->pending = true;
+      asio::post(timer->timer.get_executor(), [timer] { timer->timer.cancel(); });
+    };
+  }
+  asio::awaitable<bool> wait() override {
+    while (!timer_->pending.exchange(false)) {
+      timer_->timer.expires_after(std::chrono::milliseconds(20));
+      boost::system::error_code ignored;
+      co_await timer_->timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+    if (on_wait) on_wait();
+    co_return !gone_;
+  }
+  bool gone() const override { return gone_; }
+  void leave() { gone_ = true; }
+
+  int status = 0;
+  bool streaming = false, ended = false;
+  std::string content_type, body;
+  Headers headers;
+  std::size_t leave_after_bytes = 0;
+  std::function<void()> on_wait;
+
+ protected:
+  asio::awaitable<void> run_on_worker(std::function<void()> f) override {
+    f();
+    co_return;
+  }
+
+ private:
+  struct Timer {
+    explicit Timer(asio::io_context& io) : timer(io) {}
+    asio::steady_timer timer;
+    std::atomic<bool> pending{false};
+  };
+  std::shared_ptr<Timer> timer_;
+  bool gone_ = false;
+};
+
+}  // namespace vitrine::test

@@ -1,0 +1,59 @@
+// One choice of a call while it is being answered. Used by the exchange's coroutine only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/request.h"
+#include "server/generation.h"
+
+namespace vitrine {
+
+class ChoiceReader {
+ public:
+  ChoiceReader(const Call& call, const Tokenizer* tokenizer, int index,
+               std::shared_ptr<TokenStream> stream);
+
+  // Takes what the engine has made since the last time.
+  void pump();
+  // Whether there is something to say in a frame.
+  bool has_news() const;
+  // What is new (all there is, when it is called once at the end). Valid until the next pump().
+  Part take();
+
+  int index() const { return index_; }
+  int tokens() const { return tokens_; }
+  bool closed() const { return finish_ != nullptr; }
+  const Finish& finish() const { return *finish_; }  // closed() only
+  bool stopped() const { return text_ && text_->stopped(); }
+  // Ended by the engine without an answer: an error, or the server's shutdown.
+  bool failed() const {
+    return closed() && !stopped() &&
+           (finish_->reason == FinishReason::kError || finish_->reason == FinishReason::kCancelled);
+  }
+  // Up to and including the token that completed a stop string.
+  int completion_tokens() const;
+  const std::vector<std::int64_t>& times() const { return times_; }
+  TokenStream& stream() const { return *stream_; }
+
+ private:
+  const Call& call_;
+  int index_, prompt_;
+  std::shared_ptr<TokenStream> stream_;
+  std::optional<TextStream> text_;  // none: no tokenizer
+  bool keep_tokens_;                // somebody wants to see them one by one
+
+  int tokens_ = 0;
+  std::string new_text_;
+  std::vector<TokenEvent> events_;
+  std::vector<TokenLogprob> top_;
+  bool given_ = false;               // take() gave out events_ and top_
+  std::size_t offset_ = 0;           // characters said
+  std::vector<std::int64_t> times_;  // of tokens, for the timings
+  bool told_ = false, told_end_ = false;
+  const Finish* finish_ = nullptr;
+};
+
+}  // namespace vitrine

@@ -1,0 +1,79 @@
+// Typed reading of a JSON object from a client. Every error names the field, what came and what is
+// allowed. The first error sticks; what is read after it is meaningless and harmless. Asking for a
+// field makes its name known; close() refuses names that nobody asked for.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "server/http.h"
+
+namespace vitrine {
+
+// A 400 about a field; empty: about the whole body.
+HttpError bad_field(std::string param, std::string message, std::string code = {});
+// What came, in words and short: "the string \"abc\"", "-1", "a list".
+std::string describe(const json::value& value);
+// The whole body as an object.
+std::optional<HttpError> parse_body(std::string_view body, json::value& out);
+
+class JsonFields {
+ public:
+  // `path`: where the object is in the body ("messages[0]"); empty: it is the body. The object
+  // must outlive the reader.
+  explicit JsonFields(const json::object& object, std::string path = {})
+      : object_(object), path_(std::move(path)) {}
+
+  // None when the field is absent or null. Whole numbers may be written as 5.0.
+  std::optional<std::int64_t> integer(std::string_view name, std::int64_t min, std::int64_t max);
+  // The same, and a larger one counts as `max`.
+  std::optional<std::int64_t> clamped(std::string_view name, std::int64_t min, std::int64_t max);
+  // 64 bits, signed or not.
+  std::optional<std::uint64_t> bits(std::string_view name);
+  std::optional<double> number(std::string_view name);  // finite
+  std::optional<bool> boolean(std::string_view name);
+  std::optional<std::string> text(std::string_view name, std::size_t max_bytes = kAnyBytes);
+  const json::array* list(std::string_view name, std::size_t max_items);
+  const json::object* object(std::string_view name);
+  const json::value* any(std::string_view name);
+  std::optional<std::vector<std::string>> texts(std::string_view name, std::size_t max_items);
+  // Token ids of a vocabulary of that size.
+  std::vector<std::int32_t> ids(std::string_view name, std::size_t max_items, int vocab);
+
+  // Fields that make no difference here, whatever they hold.
+  void ignore(std::initializer_list<std::string_view> names);
+  // Fields that cannot be honoured: refused unless absent, null, or empty.
+  void refuse(std::initializer_list<std::string_view> names);
+  void refuse(std::string_view name, std::string_view why);
+
+  void fail(std::string_view name, std::string message, std::string code = {});
+  void fail(HttpError error);
+  // "path.name"
+  std::string full(std::string_view name) const;
+  // The error so far, or that of a name which nobody asked for.
+  std::optional<HttpError> close();
+  const std::optional<HttpError>& error() const { return error_; }
+
+  static constexpr std::size_t kAnyBytes = static_cast<std::size_t>(-1);
+
+ private:
+  void found(std::string_view name, const json::value& value, std::string_view allowed);
+
+  const json::object& object_;
+  std::string path_;
+  std::vector<std::string> known_;
+  std::optional<HttpError> error_;
+};
+
+// A whole number, if the value is one that fits.
+std::optional<std::int64_t> whole_number(const json::value& value);
+// List items as token ids; an error names the item.
+std::optional<HttpError> read_ids(const json::array& list, const std::string& name, int vocab,
+                                  std::vector<std::int32_t>& out);
+
+}  // namespace vitrine

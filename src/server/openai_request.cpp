@@ -1,0 +1,316 @@
+#include "server/openai_request.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "sampling/presets.h"
+#include "server/chat_format.h"
+#include "server/json_fields.h"
+
+namespace vitrine {
+namespace {
+
+// A SamplingParams error begins with the parameter's name.
+void take(JsonFields& fields, std::string_view name, const Status& status) {
+  if (status.ok()) return;
+  fields.fail(bad_field(std::string(name), status.error().message));
+}
+
+void read_logit_bias(JsonFields& fields, SamplingParams& params) {
+  const json::object* object = fields.object("logit_bias");
+  if (object == nullptr) return;
+  if (object->size() > BiasTable::kMaxEntries)
+    return fields.fail("logit_bias", fmt::format("found {} entries, allowed up to {}",
+                                                 object->size(), BiasTable::kMaxEntries));
+  std::vector<LogitBias> entries;
+  for (const auto& item : *object) {
+    std::string_view key = item.key();
+    LogitBias entry{};
+    auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), entry.id);
+    if (error != std::errc() || end != key.data() + key.size())
+      return fields.fail("logit_bias", fmt::format("found {} as a key, allowed token ids",
+                                                   describe(json::value(key))));
+    JsonFields value(*object, "logit_bias");
+    auto bias = value.number(key);
+    if (!bias) {
+      if (value.error()) return fields.fail(*value.error());
+      return fields.fail("logit_bias",
+                         fmt::format("found null for token {}, allowed numbers", key));
+    }
+    entry.bias = static_cast<float>(*bias);
+    entries.push_back(entry);
+  }
+  take(fields, "logit_bias", params.set_logit_bias(std::move(entries)));
+}
+
+// The request's own layer over its preset over the server's defaults.
+SamplingParams read_sampling(const Api& api, JsonFields& fields) {
+  SamplingParams own, preset;
+  for (const Param* p : all_params())
+    if (auto value = fields.number(p->name)) take(fields, p->name, own.set(p->name, *value));
+  if (auto seed = fields.bits("seed")) own.set_seed(*seed);
+  read_logit_bias(fields, own);
+  if (auto order = fields.texts("samplers", 64)) take(fields, "samplers", own.set_order(*order));
+  if (auto name = fields.text("preset")) {
+    auto made = preset_params(*name);
+    if (made.ok())
+      preset = std::move(*made);
+    else
+      fields.fail("preset", made.error().message);
+  }
+  if (!fields.error()) take(fields, "logit_bias", own.check_vocab(api.vocab));
+  return resolve({&own, &preset, &api.defaults});
+}
+
+void read_stops(const Api& api, JsonFields& fields, std::vector<std::string> own, Call& call) {
+  const json::value* value = fields.any("stop");
+  std::size_t most = StopStrings::kMaxStops - own.size();
+  if (value != nullptr && value->is_string())
+    own.emplace_back(value->get_string());
+  else if (value != nullptr && !value->is_array())
+    fields.fail("stop",
+                fmt::format("found {}, allowed a string or a list of strings", describe(*value)));
+  else if (auto list = fields.texts("stop", most))
+    own.insert(own.end(), list->begin(), list->end());
+  if (fields.error() || own.empty()) return;
+  if (api.tokenizer == nullptr)
+    return fields.fail("stop", "the model has no tokenizer, so there is no text to stop in");
+  auto made = StopStrings::make(std::move(own), "stop");
+  if (made.ok())
+    call.stops = std::move(*made);
+  else
+    fields.fail(bad_field("stop", made.error().message));
+}
+
+void read_stream(JsonFields& fields, Call& call) {
+  call.stream = fields.boolean("stream").value_or(false);
+  if (const json::object* options = fields.object("stream_options")) {
+    JsonFields inner(*options, "stream_options");
+    call.include_usage = inner.boolean("include_usage").value_or(false);
+    inner.ignore({"include_obfuscation"});
+    if (auto error = inner.close()) return fields.fail(std::move(*error));
+    if (!call.stream) fields.fail("stream_options", "allowed only with \"stream\": true");
+  }
+}
+
+// The engine's own.
+void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
+  Request& r = call.request;
+  r.priority = static_cast<int>(fields.integer("priority", INT32_MIN, INT32_MAX).value_or(0));
+  r.timeout = api.default_timeout;
+  if (auto seconds = fields.number("timeout")) {
+    if (*seconds > 0 && *seconds <= kMaxTimeoutSeconds)
+      r.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000)));
+    else
+      fields.fail("timeout", fmt::format("found {}, allowed above 0 and up to {} seconds", *seconds,
+                                         kMaxTimeoutSeconds));
+  }
+  r.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  r.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, api.context).value_or(0));
+  for (std::int32_t id : fields.ids("stop_token_ids", 1024, api.vocab))
+    r.stop_token_ids.push_back(id);
+  r.cache_salt = fields.text("cache_salt", kMaxSaltBytes).value_or("");
+  // A NUL ends the name: no salt of one key can spell another key's.
+  if (api.isolate_keys) r.cache_salt = http.tenant + '\0' + r.cache_salt;
+  if (const json::object* own = fields.object("vitrine")) {
+    JsonFields inner(*own, "vitrine");
+    call.timings = inner.boolean("timings").value_or(false);
+    if (auto error = inner.close()) fields.fail(std::move(*error));
+  }
+  r.tenant = http.tenant;
+  r.weight = http.weight;
+  r.label = http.id;
+}
+
+// What both endpoints have in common.
+void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
+  if (auto model = fields.text("model"); model && *model != api.model_name)
+    fields.fail({404, "invalid_request_error",
+                 fmt::format("model: found {}, this server has \"{}\"",
+                             describe(json::value(*model)), api.model_name),
+                 "model", "model_not_found"});
+  Request& r = call.request;
+  r.sampling = read_sampling(api, fields);
+  r.choices = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
+  read_stream(fields, call);
+  read_own(api, http, fields, call);
+  r.max_backlog = call.stream ? api.stream_backlog : 0;
+  // Of OpenAI's, without a meaning here.
+  fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier",
+                 "prompt_cache_key", "prompt_cache_retention", "parallel_tool_calls",
+                 "prediction"});
+}
+
+// Against the context, once the prompts are known.
+void check_lengths(const Api& api, JsonFields& fields, const char* name, const Call& call) {
+  const Request& r = call.request;
+  if (r.max_tokens && r.min_tokens > *r.max_tokens)
+    fields.fail("min_tokens", fmt::format("found {}, allowed up to max_tokens, which is {}",
+                                          r.min_tokens, *r.max_tokens));
+  std::size_t room = r.max_tokens == 0 ? 0 : 1;  // the least that must be left for the answer
+  auto context = static_cast<std::size_t>(api.context);
+  for (const auto& prompt : call.prompts) {
+    if (prompt.empty()) fields.fail(name, "found no tokens, allowed at least one");
+    if (prompt.size() + room > context)
+      fields.fail(name,
+                  fmt::format("found {} tokens, allowed up to {}: the context holds {} for prompt "
+                              "and answer together",
+                              prompt.size(), context - room, context),
+                  "context_length_exceeded");
+  }
+}
+
+// One prompt: text or ids.
+void read_prompt(const Api& api, JsonFields& fields, const json::value& value,
+                 const std::string& name, bool echo, Call& call) {
+  if (value.is_string()) {
+    if (api.tokenizer == nullptr)
+      return fields.fail(name, "found text, allowed token ids: the model has no tokenizer");
+    call.prompts.push_back(api.tokenizer->encode(std::string_view(value.get_string())));
+    if (echo) call.echoes.emplace_back(value.get_string());
+    return;
+  }
+  auto& ids = call.prompts.emplace_back();
+  if (auto error = read_ids(value.get_array(), name, api.vocab, ids))
+    return fields.fail(std::move(*error));
+  if (echo) call.echoes.push_back(api.tokenizer ? api.tokenizer->decode(ids, true) : "");
+}
+
+void read_prompts(const Api& api, JsonFields& fields, bool echo, Call& call) {
+  constexpr const char* kAllowed =
+      "allowed a string, a list of strings, a list of token ids or a list of such lists";
+  const json::value* value = fields.any("prompt");
+  if (fields.error()) return;
+  if (value == nullptr) return fields.fail("prompt", fmt::format("found nothing, {}", kAllowed));
+  const json::array* list = value->if_array();
+  if (value->is_string() || (list != nullptr && !list->empty() && list->front().is_number()))
+    return read_prompt(api, fields, *value, "prompt", echo, call);
+  if (list == nullptr || list->empty())
+    return fields.fail("prompt", fmt::format("found {}, {}", describe(*value), kAllowed));
+  if (list->size() * call.request.choices > kMaxPrompts)
+    return fields.fail("prompt", fmt::format("found {} prompts of {} choices each, allowed up to "
+                                             "{} answers in all",
+                                             list->size(), call.request.choices, kMaxPrompts));
+  json::kind kind = list->front().kind();
+  for (std::size_t i = 0; i < list->size() && !fields.error(); ++i) {
+    const json::value& item = (*list)[i];
+    if (item.kind() != kind || !(item.is_string() || item.is_array()))
+      return fields.fail(fmt::format("prompt[{}]", i),
+                         fmt::format("found {}, {}", describe(item), kAllowed));
+    read_prompt(api, fields, item, fmt::format("prompt[{}]", i), echo, call);
+  }
+}
+
+void read_top_logprobs(JsonFields& fields, std::string_view name, Request& r) {
+  r.top_logprobs = static_cast<int>(fields.integer(name, 0, kMaxTopLogprobs).value_or(0));
+}
+
+void read_completion_fields(const Api& api, const HttpRequest& http, JsonFields& fields,
+                            Call& call) {
+  Request& r = call.request;
+  read_common(api, http, fields, call);
+  r.max_tokens = static_cast<int>(fields.clamped("max_tokens", 0, api.context).value_or(16));
+  bool echo = fields.boolean("echo").value_or(false);
+  r.logprobs = fields.any("logprobs") != nullptr;
+  read_top_logprobs(fields, "logprobs", r);
+  r.prompt_logprobs = echo && r.logprobs;
+  fields.refuse({"suffix"});
+  if (auto best = fields.integer("best_of", 1, kMaxChoices); best && *best != r.choices)
+    fields.fail("best_of", fmt::format("found {}, allowed only the value of n, which is {}", *best,
+                                       r.choices));
+  read_stops(api, fields, {}, call);
+  read_prompts(api, fields, echo, call);
+  check_lengths(api, fields, "prompt", call);
+}
+
+// OpenAI's fields for what a text model without tools cannot do.
+void refuse_chat_fields(JsonFields& fields) {
+  fields.refuse(
+      {"tools", "functions", "audio", "web_search_options", "reasoning_effort", "verbosity"});
+  for (const char* name : {"tool_choice", "function_call"}) {
+    const json::value* choice = fields.any(name);
+    if (choice != nullptr && *choice != "none" && *choice != "auto")
+      fields.fail(name,
+                  fmt::format("found {}; this server does not support tools", describe(*choice)),
+                  "unsupported_parameter");
+  }
+  if (auto modalities = fields.texts("modalities", 16))
+    for (const std::string& m : *modalities)
+      if (m != "text")
+        fields.fail("modalities",
+                    fmt::format("found {}, allowed \"text\"", describe(json::value(m))),
+                    "unsupported_parameter");
+  if (const json::object* format = fields.object("response_format")) {
+    const json::value* type = format->if_contains("type");
+    if (type == nullptr || *type != "text")
+      fields.fail("response_format.type",
+                  fmt::format("found {}, allowed \"text\"", type ? describe(*type) : "nothing"),
+                  "unsupported_parameter");
+  }
+}
+
+void read_chat_fields(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
+  Request& r = call.request;
+  read_common(api, http, fields, call);
+  auto newer = fields.clamped("max_completion_tokens", 1, api.context);
+  auto older = fields.clamped("max_tokens", 1, api.context);
+  if (newer || older) r.max_tokens = static_cast<int>(newer ? *newer : *older);
+  r.logprobs = fields.boolean("logprobs").value_or(false);
+  read_top_logprobs(fields, "top_logprobs", r);
+  if (r.top_logprobs > 0 && !r.logprobs)
+    fields.fail("top_logprobs", "allowed only with \"logprobs\": true");
+  refuse_chat_fields(fields);
+  const json::array* list = fields.list("messages", kMaxMessages);
+  if (list == nullptr)
+    fields.fail("messages", "found nothing, allowed a list of messages");
+  else if (api.tokenizer == nullptr)
+    fields.fail("messages", "the model has no tokenizer; /v1/completions takes token ids");
+  std::vector<ChatMessage> messages;
+  if (!fields.error())
+    if (auto error = read_messages(*list, messages)) fields.fail(std::move(*error));
+  ChatPrompt prompt;
+  if (!fields.error()) prompt = format_chat(*api.tokenizer, messages);
+  read_stops(api, fields, std::move(prompt.stops), call);
+  for (std::int32_t id : prompt.stop_token_ids) r.stop_token_ids.push_back(id);
+  if (fields.error()) return;
+  call.prompts.push_back(std::move(prompt.ids));
+  check_lengths(api, fields, "messages", call);
+}
+
+using ReadFields = void (*)(const Api&, const HttpRequest&, JsonFields&, Call&);
+
+ParsedCall read_call(const Api& api, const HttpRequest& http, ReadFields read) {
+  ParsedCall out;
+  json::value body;
+  out.error = parse_body(http.body, body);
+  if (out.error) return out;
+  JsonFields fields(body.get_object());
+  read(api, http, fields, out.call);
+  out.error = fields.close();
+  return out;
+}
+
+}  // namespace
+
+ParsedCall read_completion(const Api& api, const HttpRequest& http) {
+  return read_call(api, http, read_completion_fields);
+}
+
+ParsedCall read_chat(const Api& api, const HttpRequest& http) {
+  return read_call(api, http, read_chat_fields);
+}
+
+HttpError engine_error(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kBusy:
+      return {429, "rate_limit_error", error.message, "", "queue_full"};
+    case ErrorCode::kInvalid:
+      return bad_field("", error.message);
+    case ErrorCode::kTooLarge:
+      return bad_field("", error.message, "context_length_exceeded");
+    default:
+      return {500, "server_error", error.message, "", ""};
+  }
+}
+
+}  // namespace vitrine

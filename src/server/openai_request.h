@@ -1,0 +1,40 @@
+// OpenAI's request bodies as native types. Everything from the client is checked here.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/request.h"
+#include "server/api.h"
+#include "tokenizer/text_stream.h"
+
+namespace vitrine {
+
+inline constexpr std::size_t kMaxPrompts = 128;  // also of prompts times choices
+inline constexpr std::size_t kMaxSaltBytes = 256;
+inline constexpr double kMaxTimeoutSeconds = 1e6;
+
+// What a client asked for at one of the two endpoints.
+struct Call {
+  std::vector<std::vector<std::int32_t>> prompts;
+  std::vector<std::string> echoes;  // completions with echo: each prompt's text
+  Request request;                  // what the prompts share; its own prompt is empty
+  std::shared_ptr<const StopStrings> stops;
+  bool stream = false, include_usage = false, timings = false;
+};
+
+struct ParsedCall {
+  Call call;
+  std::optional<HttpError> error;
+};
+
+// For the workers: they parse, and turn text into tokens.
+ParsedCall read_completion(const Api& api, const HttpRequest& http);
+ParsedCall read_chat(const Api& api, const HttpRequest& http);
+
+// How an engine's refusal looks to a client.
+HttpError engine_error(const Error& error);
+
+}  // namespace vitrine
