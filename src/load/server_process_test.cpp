@@ -12,8 +12,8 @@ std::vector<std::string> shell(const std::string& script) { return {"/bin/sh", "
 
 TEST(ServerProcess, WaitsForTheLineAndStops) {
   auto server = ServerProcess::start(
-      shell("echo loading; sleep 0.1; echo 'vitrine is ready: http://127.0.0.1:123 (x)';"
-            "trap 'exit 0' TERM; while :; do sleep 0.01; done"));
+      shell("trap 'exit 0' TERM; echo loading; sleep 0.1;"
+            "echo 'vitrine is ready: http://127.0.0.1:123 (x)'; while :; do sleep 0.01; done"));
   ASSERT_TRUE(server.ok()) << server.error().message;
   EXPECT_EQ((*server)->url(), "http://127.0.0.1:123");
   auto stopped = (*server)->stop();
@@ -35,7 +35,7 @@ TEST(ServerProcess, GivesUpInTime) {
 
 TEST(ServerProcess, TellsWhenTheServerEndedBadly) {
   auto server =
-      ServerProcess::start(shell("echo 'vitrine is ready: http://127.0.0.1:1'; trap 'exit 3' TERM;"
+      ServerProcess::start(shell("trap 'exit 3' TERM; echo 'vitrine is ready: http://127.0.0.1:1';"
                                  "while :; do sleep 0.01; done"));
   ASSERT_TRUE(server.ok());
   auto stopped = (*server)->stop();
