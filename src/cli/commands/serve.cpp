@@ -187,6 +187,7 @@ std::function<int()> add(CLI::App& app) {
                "API keys share no cached pages and see only their own requests");
   app.add_option("--log-level", f->log_level, "debug, info, warn or error")->capture_default_str();
   f->sampling.add(app);
+  f->engine.add_serving(app);
   f->engine.add(app);
   return [f] {
     auto code = serve(*f);
