@@ -19,6 +19,7 @@ std::string spread_row(const char* name, const Spread& s) {
 }
 
 std::string length_text(const LengthSpec& spec) {
+  if (spec.cv == 0) return fmt::format("{} tokens", number(spec.mean));
   return fmt::format("{} tokens (cv {}, at most {})", number(spec.mean), number(spec.cv),
                      spec.limit());
 }

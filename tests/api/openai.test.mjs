@@ -65,8 +65,8 @@ test("content as a list of parts", async () => {
 });
 
 test("a stream is the same answer in pieces", async () => {
-  const whole = await chat({ max_tokens: 100 });
-  const chunks = await collect(await chat({ max_tokens: 100, stream: true }));
+  const whole = await chat({ max_tokens: 1000 });
+  const chunks = await collect(await chat({ max_tokens: 1000, stream: true }));
   assert.deepEqual(texts(chunks), [whole.choices[0].message.content]);
   assert.equal(chunks[0].choices[0].delta.role, "assistant");
   assert.deepEqual(finish(chunks), ["length"]);
@@ -76,6 +76,7 @@ test("a stream is the same answer in pieces", async () => {
     assert.equal(chunk.choices.length, 1);
     assert.equal(chunk.usage ?? null, null);
   }
+  // Tokens that are ready at the same time may share a chunk.
   assert.ok(chunks.length > 5);
 });
 
@@ -254,9 +255,8 @@ test("abort in the middle of a stream frees the sequences", async () => {
     if (++chunks === 3) break;  // which aborts
   }
   await server.expect_idle(1000);
-  const accounts = await server.accounts(response.headers.get("x-request-id"));
-  assert.equal(accounts.length, 4);
-  for (const account of accounts) assert.ok(account.completion_tokens < 1900);
+  const ended = await server.ended_of(response.headers.get("x-request-id"));
+  assert.deepEqual(ended.map((one) => one.finish_reason), Array(4).fill("cancelled"));
 });
 
 test("abort before the answer frees the sequences", async () => {

@@ -85,10 +85,10 @@ export class Server {
     }
   }
 
-  // What the server remembers of the request with this x-request-id: one entry per choice.
-  async accounts(id) {
-    const { requests } = await this.json("/api/requests");
-    return requests.filter((one) => one.label === id);
+  // The ended sequences of the request with this x-request-id: one per choice.
+  async ended_of(id) {
+    const { requests } = await this.json(`/api/requests/${id}`);
+    return requests.filter((one) => one.state === "ended");
   }
 }
 

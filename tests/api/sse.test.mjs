@@ -43,9 +43,9 @@ const split = (bytes, places) => {
 
 const requests = [
   ["/v1/chat/completions",
-    { messages, max_tokens: 40, temperature: 1, seed: 1, logprobs: true, top_logprobs: 2,
+    { messages, max_tokens: 100, temperature: 1, seed: 1, logprobs: true, top_logprobs: 2,
       stream_options: { include_usage: true } }],
-  ["/v1/completions", { prompt: "the cat", max_tokens: 40, temperature: 1, seed: 2, n: 3 }],
+  ["/v1/completions", { prompt: "the cat", max_tokens: 100, temperature: 1, seed: 2, n: 3 }],
 ];
 
 for (const [path, body] of requests)
@@ -53,11 +53,11 @@ for (const [path, body] of requests)
     const bytes = await bytes_of(path, body);
     const expected = events_of([bytes]);
     assert.equal(expected.at(-1), "[DONE]");
-    assert.ok(expected.length > 10);
+    assert.ok(expected.length >= 3);
     for (const event of expected.slice(0, -1))
       assert.equal(typeof JSON.parse(event).id, "string");
     for (let at = 1; at < bytes.length; ++at) {
-      // Twice every place would take long for nothing: around a frame's end each byte counts.
+      // Every byte of the beginning, and every byte around the end of a line.
       if (at > 2000 && bytes[at] !== 10 && bytes[at - 1] !== 10) continue;
       assert.deepEqual(events_of(split(bytes, [at])), expected);
     }

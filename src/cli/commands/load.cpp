@@ -101,7 +101,9 @@ void add_load(CLI::App& app, load::LoadSpec& spec) {
       ->capture_default_str()
       ->check(CLI::Range(1, 10000))
       ->excludes(rate);
-  app.add_option("--requests", spec.requests, "requests to measure; 0: as many as --duration has")
+  app.add_option("--requests", spec.requests,
+                 "requests to measure; 0: as many as --duration has. A multiple of the batch "
+                 "is fair to static batching, whose last batch waits to be full")
       ->capture_default_str()
       ->check(CLI::Range(0, 10000000));
   app.add_option("--duration", spec.duration_s, "no new request after so many seconds")
