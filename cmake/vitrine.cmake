@@ -1,5 +1,5 @@
 # vt_module(NAME deps...): the folder src/NAME as one static library `vt_NAME`, and its *_test.cpp
-# files as one test program `NAME_test`. A module's headers are reachable only through an include
+# files as one test program `NAME_test`, its *_bench.cpp files as `NAME_bench` (Google Benchmark). A module's headers are reachable only through an include
 # directory of its own, which holds nothing but a link to the folder: including a header of a module
 # that is not among the deps does not compile.
 function(vt_module name)
@@ -8,7 +8,9 @@ function(vt_module name)
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${name} ${inc}/${name} SYMBOLIC)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   set(tests ${sources})
-  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  set(benches ${sources})
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")
+  list(FILTER benches INCLUDE REGEX "_bench\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   if(sources)
     add_library(vt_${name} STATIC ${sources})
@@ -19,6 +21,10 @@ function(vt_module name)
   endif()
   target_include_directories(vt_${name} ${scope} ${inc})
   target_link_libraries(vt_${name} ${scope} ${ARGN})
+  if(benches)
+    add_executable(${name}_bench ${benches})
+    target_link_libraries(${name}_bench PRIVATE vt_${name} benchmark::benchmark_main)
+  endif()
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE vt_${name} GTest::gtest_main GTest::gmock)

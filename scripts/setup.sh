@@ -5,8 +5,8 @@ vt_packages() {
   local boost=1.81
   . /etc/os-release
   [ "${VERSION_ID:-}" = 24.04 ] && boost=1.83
-  echo g++ cmake ninja-build pkg-config libboost-json$boost-dev libboost$boost-dev libssl-dev libfmt-dev libcli11-dev \
-    libutf8proc-dev libpcre2-dev libgtest-dev libgmock-dev
+  echo g++ cmake ninja-build pkg-config libboost-json$boost-dev libboost$boost-dev libssl-dev \
+    libfmt-dev libcli11-dev libutf8proc-dev libpcre2-dev libgtest-dev libgmock-dev libbenchmark-dev
 }
 
 # Installs what is missing, as root or by sudo; otherwise prints the command and stops.

@@ -74,8 +74,31 @@ void EngineFlags::add(CLI::App& app) {
       ->capture_default_str();
 }
 
+void EngineFlags::add_serving(CLI::App& app) {
+  options.sequences = 0;
+  app.add_option("--max-queue", options.max_queue, "requests that may wait; one more gets 429")
+      ->capture_default_str();
+  app.add_option("--policy", policy,
+                 "continuous: batches are re-decided every step; static: a full batch runs to its "
+                 "slowest member, for comparison")
+      ->capture_default_str();
+  app.add_option("--static-wait-ms", options.static_wait_ms,
+                 "policy static: how long a batch that is not full waits")
+      ->capture_default_str();
+  app.add_option("--mixed-step-ms", options.mixed_step_ms,
+                 "about how long a step may prefill while others decode; 0: no limit")
+      ->capture_default_str();
+  app.add_flag("--no-prefix-cache", no_prefix_cache, "compute every prompt anew");
+}
+
 Result<EngineOptions> EngineFlags::resolve() const {
   EngineOptions out = options;
+  out.prefix_cache = !no_prefix_cache;
+  if (policy == "static")
+    out.policy = Policy::kStatic;
+  else if (policy != "continuous")
+    return make_error(ErrorCode::kInvalid, "--policy: found '{}', allowed continuous, static",
+                      policy);
   if (kv_type == "f32")
     out.kv_dtype = DType::kF32;
   else if (kv_type == "f16")

@@ -19,11 +19,14 @@ struct ModelFlag {
   Result<std::shared_ptr<const ModelFile>> open() const;
 };
 
-// --backend, --threads, --isa, --ctx, --kv-type and, with `serving`, --sequences and --step-tokens.
+// --backend, --threads, --isa, --ctx, --kv-type, --sequences and others; with add_serving() those
+// that matter to a server: queue, policy, prefix cache.
 struct EngineFlags {
   EngineOptions options;
-  std::string kv_type = "f16";
+  std::string kv_type = "f16", policy = "continuous";
+  bool no_prefix_cache = false;
   void add(CLI::App& app);
+  void add_serving(CLI::App& app);
   Result<EngineOptions> resolve() const;
   // Loads the model; a progress line on stderr when that is a terminal.
   Result<std::unique_ptr<Engine>> start(std::shared_ptr<const ModelFile> file) const;

@@ -50,6 +50,7 @@ Result<std::unique_ptr<Engine>> Engine::load(std::shared_ptr<const ModelFile> fi
   engine->record_.entries.reserve(sequences);
   engine->records_.resize(kKeptRecords);
   for (StepRecord& r : engine->records_) r.entries.reserve(sequences);
+  engine->in_flight_.reserve(engine->options_.commit_delay + 2);
   for (int i = 0; i < engine->options_.commit_delay + 2; ++i) {
     Batch& batch = engine->spare_.emplace_back();
     batch.entries.reserve(sequences);
@@ -211,7 +212,7 @@ void Engine::sample_row(Batch& batch, int e, int position, std::span<const float
 void Engine::commit(int keep) {
   while (static_cast<int>(in_flight_.size()) > keep) {
     Batch batch = std::move(in_flight_.front());
-    in_flight_.pop_front();
+    in_flight_.erase(in_flight_.begin());
     scheduler_->commit(batch);
     spare_.push_back(std::move(batch));
   }

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -92,7 +91,7 @@ class Engine {
   // Engine thread only.
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Scratch> scratch_;
-  std::deque<Batch> in_flight_;  // planned and run, not committed
+  std::vector<Batch> in_flight_;  // planned and run, not committed; oldest first
   std::vector<Batch> spare_;     // emptied batches, for their memory
   StepRecord record_;            // of the step in work
   std::uint64_t step_ = 0;

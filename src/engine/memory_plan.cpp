@@ -82,6 +82,8 @@ Status check_options(const EngineOptions& o) {
   VT_RETURN_IF_ERROR(within("sequences", o.sequences, 0, 4096));
   VT_RETURN_IF_ERROR(within("KV tokens", o.kv_tokens, 0, 1 << 30));
   VT_RETURN_IF_ERROR(within("queue", o.max_queue, 1, 1 << 20));
+  VT_RETURN_IF_ERROR(within("wait of a static batch", o.static_wait_ms, 0, 1 << 20));
+  VT_RETURN_IF_ERROR(within("time of a mixed step", o.mixed_step_ms, 0, 1 << 20));
   VT_RETURN_IF_ERROR(within("step tokens", o.step_tokens, 1, 65536));
   VT_RETURN_IF_ERROR(within("page size", o.page_size, 16, 1024));
   if (o.page_size % 16 != 0)

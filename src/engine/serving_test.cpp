@@ -5,6 +5,9 @@
 #include "engine/test_engine.h"
 
 namespace vitrine {
+
+std::size_t allocation_count();
+
 namespace {
 
 using namespace test;
@@ -28,9 +31,15 @@ Answer answer_of(TokenStream& stream) {
   return out;
 }
 
+// One request at a time, each choice by itself, nothing reused.
 std::vector<Answer> alone(const Request& r, bool window) {
-  EngineOptions o = options(r.choices);
-  auto engine = make_engine(o, window);
+  static std::unique_ptr<Engine> engines[2];
+  std::unique_ptr<Engine>& engine = engines[window];
+  if (!engine) {
+    EngineOptions o = options(1);
+    o.prefix_cache = false;
+    engine = make_engine(o, window);
+  }
   Request plain = r;
   plain.max_backlog = 0;
   auto streams = *engine->submit_choices(plain);
@@ -502,6 +511,32 @@ TEST(Serving, TheBooksOfAPoolAddUp) {
   EXPECT_EQ(engine->snapshot().pools[0].used, 0);
   EXPECT_GT(engine->snapshot().pools[0].cached, 0);
   EXPECT_EQ(engine->accounts().size(), 3u);
+}
+
+TEST(Serving, AStepAllocatesNothing) {
+  for (int delay : {0, 1}) {
+    EngineOptions o = options(4);
+    o.commit_delay = delay, o.threads = 1, o.step_tokens = 24;
+    auto engine = make_engine(o, true);
+    std::vector<std::shared_ptr<TokenStream>> streams;
+    for (int i = 0; i < 4; ++i) {
+      Request r = request(i, 100, 100);
+      r.logprobs = true, r.top_logprobs = 5;
+      streams.push_back(*engine->submit(r));
+    }
+    std::vector<TokenEvent> events;
+    std::vector<TokenLogprob> top;
+    events.reserve(1000), top.reserve(5000);
+    engine->step();
+    std::size_t before = allocation_count();
+    for (int i = 0; i < 80; ++i) {
+      engine->step();
+      for (auto& s : streams) s->read(events, top);
+    }
+    EXPECT_EQ(allocation_count(), before);
+    EXPECT_GT(events.size(), 100u);
+    drain(*engine);
+  }
 }
 
 TEST(Serving, NanInPagesHarmsNobodyLater) {

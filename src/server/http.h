@@ -46,9 +46,9 @@ struct HttpRequest {
   std::string path;    // as it was sent, without the query
   std::string query;
   std::string body;
-  std::string id;      // of this request: in the logs and in the x-request-id header
-  std::string tenant;  // name of the API key; empty without keys
-  double weight = 1;   // of the API key
+  std::string id;             // of this request: in the logs and in the x-request-id header
+  std::string tenant;         // name of the API key; empty without keys
+  double weight = 1;          // of the API key
   std::string_view argument;  // what the route's trailing '*' stands for
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string_view header(std::string_view name) const;      // empty when absent
@@ -67,9 +67,9 @@ class Exchange {
   virtual asio::awaitable<void> reply(int status, std::string_view content_type, std::string body,
                                       Headers headers = {}) = 0;
   // An answer of server-sent events: the head, frames, the end. send() returns false when the
-  // client is gone or takes nothing for write_timeout (the connection is then closed), and for HEAD,
-  // which gets no frames; it waits while the client is slow. An answer without end_events() is cut
-  // off, so that the client can tell.
+  // client is gone or takes nothing for write_timeout (the connection is then closed), and for
+  // HEAD, which gets no frames; it waits while the client is slow. An answer without end_events()
+  // is cut off, so that the client can tell.
   virtual asio::awaitable<void> begin_events(Headers headers = {}) = 0;
   virtual asio::awaitable<bool> send(std::string frames) = 0;
   virtual asio::awaitable<void> end_events() = 0;
@@ -109,10 +109,10 @@ struct Route {
 // How an error looks to a client, in OpenAI's shape.
 struct HttpError {
   int status;
-  std::string type;     // "invalid_request_error", "rate_limit_error", ...
+  std::string type;  // "invalid_request_error", "rate_limit_error", ...
   std::string message;
-  std::string param;    // the field; empty: null
-  std::string code;     // empty: null
+  std::string param;  // the field; empty: null
+  std::string code;   // empty: null
 };
 std::string error_body(const HttpError& error);
 

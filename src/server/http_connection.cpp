@@ -57,7 +57,11 @@ void Connection::consume(std::size_t bytes) {
 }
 
 void Connection::read_ahead() {
-  if (reading_ || gone() || (input_.size() >= kReadAhead && !discarding_)) return;
+  if (input_.size() < kReadAhead || discarding_) read();
+}
+
+void Connection::read() {
+  if (reading_ || gone()) return;
   reading_ = true;
   start_read(read_buffer_);
 }
@@ -75,9 +79,8 @@ void Connection::on_read(IoError error, std::size_t bytes) {
 
 asio::awaitable<Connection::Input> Connection::more_input(std::size_t have,
                                                           Clock::time_point deadline) {
-  read_ahead();
-  bool in_time =
-      co_await until(deadline, [this, have] { return input_.size() > have || gone(); });
+  if (input_.size() <= have) read();
+  bool in_time = co_await until(deadline, [this, have] { return input_.size() > have || gone(); });
   if (input_.size() > have) co_return Input::kMore;
   co_return in_time ? Input::kEnded : Input::kTimeout;
 }
@@ -97,8 +100,8 @@ asio::awaitable<bool> Connection::write(std::string data) {
     if (closed_ || write_failed_) co_return false;
     writing_ = true;
     start_write(std::string_view(output_).substr(written_));
-    bool in_time = co_await until(Clock::now() + core_.options.write_timeout,
-                                  [this] { return !writing_; });
+    bool in_time =
+        co_await until(Clock::now() + core_.options.write_timeout, [this] { return !writing_; });
     if (!in_time) {
       close();
       co_await until(Clock::time_point::max(), [this] { return !writing_; });
@@ -133,12 +136,13 @@ void Connection::check_hang_up() {
 
 asio::awaitable<bool> Connection::wait_woken() {
   read_ahead();
-  auto ready = [this] { return woken_ || gone(); };
   for (;;) {
     check_hang_up();
-    auto deadline = read_paused() ? Clock::now() + kHangUpCheck : Clock::time_point::max();
-    bool in_time = co_await until(deadline, ready);
-    if (in_time) break;
+    if (woken_ || gone()) break;
+    const bool paused = read_paused();
+    auto deadline = paused ? Clock::now() + kHangUpCheck : Clock::time_point::max();
+    co_await until(deadline,
+                   [this, paused] { return woken_ || gone() || read_paused() != paused; });
   }
   woken_ = false;
   co_return !gone();

@@ -96,6 +96,7 @@ class Connection : public Wakeable, public std::enable_shared_from_this<Connecti
   void on_shutdown(IoError error);
 
  private:
+  void read();
   void read_ahead();
   bool read_paused() const { return !reading_ && !gone(); }
   void check_hang_up();

@@ -11,9 +11,12 @@ ConnectionExchange::~ConnectionExchange() { connection_.core().body_bytes -= hel
 
 bool ConnectionExchange::hold_body(std::int64_t bytes) {
   auto& core = connection_.core();
-  auto total = core.body_bytes += bytes - held_;
+  bool fits = (core.body_bytes += bytes - held_) <= core.options.max_bodies_bytes;
   held_ = bytes;
-  return total <= core.options.max_bodies_bytes;
+  if (fits) return true;
+  core.body_bytes -= held_;
+  held_ = 0;
+  return false;
 }
 
 std::string ConnectionExchange::head(int status, Headers first, Headers headers) {

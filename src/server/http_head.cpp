@@ -98,9 +98,8 @@ void HeadScanner::check_request_line(std::string_view line) {
   auto method = line.substr(0, first), target = line.substr(first + 1, second - first - 1);
   auto version = line.substr(second + 1);
   if (!is_token(method)) return fail(400, "the method is not a token");
-  if (target.empty() || std::any_of(target.begin(), target.end(), [](unsigned char c) {
-        return c <= 0x20 || c >= 0x7f;
-      }))
+  if (target.empty() || std::any_of(target.begin(), target.end(),
+                                    [](unsigned char c) { return c <= 0x20 || c >= 0x7f; }))
     return fail(400, "the request target is empty or not printable ASCII");
   if (version == "HTTP/1.1" || version == "HTTP/1.0") return;
   bool numbered = version.size() == 8 && version.substr(0, 5) == "HTTP/" && is_digit(version[5]) &&

@@ -60,9 +60,8 @@ std::optional<HttpError> RequestParser::head(std::string_view head, HttpRequest&
   request.path = std::string(target.substr(0, question));
   if (question != target.npos) request.query = std::string(target.substr(question + 1));
   for (const auto& field : message)
-    request.headers.emplace_back(
-        to_lower({field.name_string().data(), field.name_string().size()}),
-        std::string(field.value().data(), field.value().size()));
+    request.headers.emplace_back(to_lower({field.name_string().data(), field.name_string().size()}),
+                                 std::string(field.value().data(), field.value().size()));
   return check_framing(request);
 }
 
@@ -73,8 +72,7 @@ std::optional<HttpError> RequestParser::check_framing(const HttpRequest& request
   for (const auto& [name, value] : request.headers) {
     if (name == "content-length") {
       if (++lengths > 1) return malformed("the request has more than one Content-Length");
-      if (value.empty() || value.size() > 18 ||
-          value.find_first_not_of("0123456789") != value.npos)
+      if (value.empty() || value.size() > 18 || value.find_first_not_of("0123456789") != value.npos)
         return malformed("Content-Length is not a number of at most 18 digits");
       content_length_ = std::stoll(value);
     } else if (name == "transfer-encoding") {
@@ -96,12 +94,12 @@ std::optional<HttpError> RequestParser::body(std::string_view data, std::size_t&
   if (error == http::error::body_limit) return too_large(max_body_bytes_);
   if (error && error != http::error::need_more)
     return malformed("the body of the request is malformed: " + error.message());
-  if (wire_bytes_ > kMaxFraming * max_body_bytes_ + kFramingFree)
-    return too_large(max_body_bytes_);
+  if (wire_bytes_ > kMaxFraming * max_body_bytes_ + kFramingFree) return too_large(max_body_bytes_);
   if (parser.is_done()) return std::nullopt;
   auto rest = data.substr(used);
   if (rest.size() > kMaxChunkLine)
-    return malformed(fmt::format("a chunk's head or the trailers have over {} bytes", kMaxChunkLine));
+    return malformed(
+        fmt::format("a chunk's head or the trailers have over {} bytes", kMaxChunkLine));
   if (has_bare_line_feed(rest))
     return malformed("a line of the chunked body ends in a line feed without a carriage return");
   return std::nullopt;

@@ -290,6 +290,13 @@ void Server::run_worker() {
 }
 
 void Server::run() {
+  // Before the threads: one that finds no work would end them all.
+  asio::post(control_, [this] {
+    wake_.assign(core_.wakes->descriptor());
+    await_wakes();
+    accept();
+    finish_when_idle();
+  });
   auto guard = asio::make_work_guard(core_.workers);
   std::vector<std::thread> workers, io;
   try {
@@ -299,17 +306,7 @@ void Server::run() {
   } catch (const std::system_error& error) {
     LogLine(LogLevel::kError, "cannot start all threads").field("what", error.what());
   }
-  if (!workers.empty()) {
-    asio::post(control_, [this] {
-      wake_.assign(core_.wakes->descriptor());
-      await_wakes();
-      accept();
-      finish_when_idle();
-    });
-    run_io();
-  } else {
-    io_.stop();
-  }
+  if (!workers.empty()) run_io();
   for (auto& thread : io) thread.join();
   guard.reset();
   for (auto& thread : workers) thread.join();

@@ -39,8 +39,8 @@ bool sane_id(std::string_view id) {
 }
 
 std::string new_id() {
-  static const std::uint64_t kProcess = (std::uint64_t{std::random_device{}()} << 32) ^
-                                        std::random_device{}();
+  static const std::uint64_t kProcess =
+      (std::uint64_t{std::random_device{}()} << 32) ^ std::random_device{}();
   static std::atomic<std::uint64_t> count{0};
   // splitmix64: one to one, so ids of a process differ.
   std::uint64_t x = kProcess + (++count) * 0x9e3779b97f4a7c15u;
@@ -129,7 +129,8 @@ class Session {
 
 // The first byte of a request; empty lines before it do not count.
 asio::awaitable<bool> Session::begins() {
-  auto idle = refuse_ ? Clock::duration(kRefuseTimeout) : Clock::duration(core_.options.idle_timeout);
+  auto idle =
+      refuse_ ? Clock::duration(kRefuseTimeout) : Clock::duration(core_.options.idle_timeout);
   auto deadline = Clock::now() + idle;
   for (;;) {
     auto input = connection_.input();
@@ -153,8 +154,8 @@ asio::awaitable<Session::Next> Session::serve_one() {
   ++core_.requests;
   ConnectionExchange exchange(connection_);
   exchange.mutable_request().id = new_id();
-  parser_ = std::make_unique<RequestParser>(core_.options.max_header_bytes,
-                                            core_.options.max_body_bytes);
+  parser_ =
+      std::make_unique<RequestParser>(core_.options.max_header_bytes, core_.options.max_body_bytes);
   route_ = nullptr;
   preflight_ = false;
   Verdict verdict;
@@ -231,15 +232,15 @@ Verdict Session::check_origin(ConnectionExchange& exchange) {
   auto origin = request.header("origin");
   if (count("origin") == 0) return std::nullopt;
   if (!core_.access.origin_allowed(origin, host))
-    return refusal(transport_error(403, "this Origin may not ask; see the CORS option",
-                                   "origin_not_allowed"));
+    return refusal(
+        transport_error(403, "this Origin may not ask; see the CORS option", "origin_not_allowed"));
   if (auto named = core_.access.cors_origin(origin); !named.empty()) {
     exchange.common_headers.emplace_back("Access-Control-Allow-Origin", named);
     exchange.common_headers.emplace_back("Access-Control-Expose-Headers",
                                          "x-request-id, retry-after");
     if (named != "*") exchange.common_headers.emplace_back("Vary", "Origin");
-    preflight_ = request.method == "OPTIONS" &&
-                 !request.header("access-control-request-method").empty();
+    preflight_ =
+        request.method == "OPTIONS" && !request.header("access-control-request-method").empty();
   }
   return std::nullopt;
 }
@@ -251,10 +252,9 @@ Verdict Session::find_handler(ConnectionExchange& exchange) {
   if (!core_.keys.empty()) {
     const ApiKey* key = core_.keys.authenticate(request);
     if (!key && !(route_ && route_->open))
-      return refusal(
-          transport_error(401, "a valid API key is needed: Authorization: Bearer KEY",
-                          "invalid_api_key"),
-          {{"WWW-Authenticate", "Bearer"}});
+      return refusal(transport_error(401, "a valid API key is needed: Authorization: Bearer KEY",
+                                     "invalid_api_key"),
+                     {{"WWW-Authenticate", "Bearer"}});
     if (key) {
       request.tenant = key->name;
       request.weight = key->weight;

@@ -5,8 +5,8 @@
 
 namespace vitrine {
 
-// The life of a connection, from the handshake to its close. `refuse`: there are too many; the first
-// request is answered with 503.
+// The life of a connection, from the handshake to its close. `refuse`: there are too many; the
+// first request is answered with 503.
 asio::awaitable<void> serve(std::shared_ptr<Connection> connection, bool refuse);
 
 }  // namespace vitrine

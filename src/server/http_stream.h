@@ -25,10 +25,9 @@ class StreamConnection final : public Connection {
 
   void start_handshake() override {
     if constexpr (kTls)
-      stream_.async_handshake(asio::ssl::stream_base::server,
-                              [this, self = shared_from_this()](IoError error) {
-                                on_handshake(error);
-                              });
+      stream_.async_handshake(
+          asio::ssl::stream_base::server,
+          [this, self = shared_from_this()](IoError error) { on_handshake(error); });
     else
       on_handshake({});
   }

@@ -116,9 +116,9 @@ std::optional<Authority> parse_authority(std::string_view text) {
   }
   in6_addr v6;
   if (out.host.starts_with('[')) return is_v6(out.host, &v6) ? std::optional(out) : std::nullopt;
-  bool clean = !out.host.empty() && out.host.size() <= 255 &&
-               out.host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-_") ==
-                   out.host.npos;
+  bool clean =
+      !out.host.empty() && out.host.size() <= 255 &&
+      out.host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-_") == out.host.npos;
   return clean ? std::optional(out) : std::nullopt;
 }
 
@@ -152,7 +152,8 @@ Result<ApiKeys> ApiKeys::parse(std::string_view text, std::string_view what) {
                           number, other.name);
     out.keys_.push_back(std::move(key));
   }
-  if (out.keys_.empty()) return make_error(ErrorCode::kMalformed, "{}: there is no key in it", what);
+  if (out.keys_.empty())
+    return make_error(ErrorCode::kMalformed, "{}: there is no key in it", what);
   return out;
 }
 
@@ -208,7 +209,8 @@ Result<AccessRules> AccessRules::make(const HttpOptions& options,
     if (text.ends_with('/')) text.pop_back();
     out.any_origin_ |= text == "*";
     auto slashes = text.find("://");
-    if (text != "*" && (slashes == text.npos || slashes == 0 || !parse_authority(text.substr(slashes + 3))))
+    if (text != "*" &&
+        (slashes == text.npos || slashes == 0 || !parse_authority(text.substr(slashes + 3))))
       return make_error(ErrorCode::kInvalid,
                         "CORS origin '{}': expected '*' or SCHEME://NAME or SCHEME://NAME:PORT",
                         origin);

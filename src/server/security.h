@@ -58,7 +58,8 @@ class AccessRules {
   std::vector<Authority> allowed_;  // without a port: with any
   std::vector<std::string> origins_;
   bool any_origin_ = false;
-  bool literals_ = false;  // any IP literal is allowed: the server is meant to be reached by address
+  bool literals_ =
+      false;  // any IP literal is allowed: the server is meant to be reached by address
 };
 
 }  // namespace vitrine

@@ -9,7 +9,8 @@ namespace vitrine {
 namespace {
 
 TEST(ApiKeys, ReadsNamesAndWeights) {
-  auto keys = ApiKeys::parse("# all of them\n\nsk-one\r\n  sk-two  team-b\nsk-three c 2.5\n", "keys");
+  auto keys =
+      ApiKeys::parse("# all of them\n\nsk-one\r\n  sk-two  team-b\nsk-three c 2.5\n", "keys");
   ASSERT_TRUE(keys.ok()) << keys.error().message;
   ASSERT_NE(keys->find("sk-one"), nullptr);
   EXPECT_EQ(keys->find("sk-one")->name, "key-3");
@@ -98,12 +99,32 @@ TEST(AccessRules, Hosts) {
         "[::1]:8080", "[0:0:0:0:0:0:0:1]:1", "models.example", "MODELS.example:1234",
         "pinned.example:8443", "[2001:db8::7]:80"})
     EXPECT_TRUE(loopback.host_allowed(good)) << good;
-  for (const char* bad :
-       {"", "evil.example", "localhost.evil.example", "notlocalhost", "127.0.0.1.evil.example",
-        "127.1", "2130706433", "0x7f.0.0.1", "10.0.0.1", "0.0.0.0", "pinned.example",
-        "pinned.example:1", "localhost:", "localhost:x", "localhost:123456", "localhost/x",
-        "localhost#", "localhost?x", "user@localhost", "localhost localhost", "[::1", "::1",
-        "[::2]", "[::1]x", "models.example.", "[2001:db8::8]"})
+  for (const char* bad : {"",
+                          "evil.example",
+                          "localhost.evil.example",
+                          "notlocalhost",
+                          "127.0.0.1.evil.example",
+                          "127.1",
+                          "2130706433",
+                          "0x7f.0.0.1",
+                          "10.0.0.1",
+                          "0.0.0.0",
+                          "pinned.example",
+                          "pinned.example:1",
+                          "localhost:",
+                          "localhost:x",
+                          "localhost:123456",
+                          "localhost/x",
+                          "localhost#",
+                          "localhost?x",
+                          "user@localhost",
+                          "localhost localhost",
+                          "[::1",
+                          "::1",
+                          "[::2]",
+                          "[::1]x",
+                          "models.example.",
+                          "[2001:db8::8]"})
     EXPECT_FALSE(loopback.host_allowed(bad)) << bad;
 
   auto wildcard = rules({}, "0.0.0.0");

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "server/http_head.h"
-#include "server/test_client.h"
+#include "server/http_test_client.h"
 
 namespace vitrine {
 

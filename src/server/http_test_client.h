@@ -16,7 +16,7 @@
 namespace vitrine {
 
 struct Response {
-  int status = 0;  // 0: the connection ended without an answer
+  int status = 0;                              // 0: the connection ended without an answer
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;                            // without chunk framing
   bool complete = false;                       // by its length or last chunk

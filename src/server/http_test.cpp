@@ -1,0 +1,630 @@
+// The transport over real sockets: routes, limits, timeouts, who may ask, starting and stopping.
+#include "server/http.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "base/json.h"
+#include "server/http_test_client.h"
+
+namespace vitrine {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+asio::awaitable<void> hello(Exchange& exchange) {
+  co_await exchange.reply(200, "text/plain", "hello");
+}
+
+asio::awaitable<void> echo(Exchange& exchange) {
+  std::string body = exchange.request().body;
+  co_await exchange.reply(200, "application/octet-stream", std::move(body));
+}
+
+asio::awaitable<void> size(Exchange& exchange) {
+  std::string text = std::to_string(exchange.request().body.size());
+  co_await exchange.reply(200, "text/plain", std::move(text));
+}
+
+asio::awaitable<void> item(Exchange& exchange) {
+  std::string text = "item " + std::string(exchange.request().argument);
+  Headers headers;
+  headers.emplace_back("x-bad", "a\r\nx-injected: 1");
+  co_await exchange.reply(200, "text/plain", std::move(text), std::move(headers));
+}
+
+asio::awaitable<void> fail(Exchange&) {
+  throw std::runtime_error("the secret is in /etc/secret at 0xdeadbeef");
+  co_return;
+}
+
+asio::awaitable<void> fail_late(Exchange& exchange) {
+  co_await exchange.begin_events();
+  co_await exchange.send("data: 1\n\n");
+  throw std::runtime_error("late");
+}
+
+asio::awaitable<void> silent(Exchange&) { co_return; }
+
+asio::awaitable<void> worker(Exchange& exchange) {
+  auto here = std::this_thread::get_id();
+  auto report = co_await exchange.on_worker([here] {
+    auto id = static_cast<id_t>(::syscall(SYS_gettid));
+    int nice = ::getpriority(PRIO_PROCESS, id);
+    return fmt::format("{} {}", std::this_thread::get_id() != here, nice);
+  });
+  co_await exchange.reply(200, "text/plain", std::move(report));
+}
+
+asio::awaitable<void> worker_fails(Exchange& exchange) {
+  co_await exchange.on_worker([] { throw std::runtime_error("in a worker"); });
+  co_await exchange.reply(200, "text/plain", "not reached");
+}
+
+asio::awaitable<void> tenant(Exchange& exchange) {
+  const auto& request = exchange.request();
+  std::string text = fmt::format("{} {}", request.tenant, request.weight);
+  co_await exchange.reply(200, "text/plain", std::move(text));
+}
+
+std::vector<Route> routes() {
+  return {{"GET", "/hello", hello, false},   {"GET", "/health", hello, true},
+          {"POST", "/echo", echo, false},    {"POST", "/size", size, false},
+          {"GET", "/items/*", item, false},  {"GET", "/items/exact", hello, false},
+          {"GET", "/fail", fail, false},     {"GET", "/fail-late", fail_late, false},
+          {"GET", "/silent", silent, false}, {"GET", "/worker", worker, false},
+          {"GET", "/tenant", tenant, false}, {"GET", "/worker-fails", worker_fails, false}};
+}
+
+HttpOptions options() {
+  HttpOptions out;
+  out.port = 0;
+  out.io_threads = 2;
+  out.worker_threads = 2;
+  return out;
+}
+
+class HttpTest : public ::testing::Test {
+ protected:
+  HttpTest() { set_log_level(LogLevel::kError); }
+  ~HttpTest() override { set_log_level(LogLevel::kInfo); }
+};
+
+void expect_error(const Response& response, int status) {
+  EXPECT_EQ(response.status, status) << response.body;
+  auto parsed = parse_json(response.body, "error");
+  ASSERT_TRUE(parsed.ok()) << response.body;
+  const auto& error = parsed->as_object().at("error").as_object();
+  EXPECT_FALSE(error.at("message").as_string().empty());
+  EXPECT_TRUE(error.at("type").is_string());
+  EXPECT_TRUE(error.contains("param") && error.contains("code"));
+  EXPECT_THAT(response.body, ::testing::Not(HasSubstr("0x")));
+  EXPECT_THAT(response.body, ::testing::Not(HasSubstr("/etc")));
+  EXPECT_FALSE(response.header("x-request-id").empty());
+  EXPECT_EQ(response.header("content-type"), "application/json");
+}
+
+TEST_F(HttpTest, AnswersAndRoutes) {
+  RunningServer server(options(), routes());
+  auto answer = ask(server.port(), get("/hello?x=1"));
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, "hello");
+  EXPECT_EQ(answer.header("content-type"), "text/plain");
+  EXPECT_FALSE(answer.header("date").empty());
+  std::string bytes("some\0body", 9);
+  EXPECT_EQ(ask(server.port(), post("/echo", bytes)).body, bytes);
+  EXPECT_EQ(ask(server.port(), get("/items/a/b")).body, "item a/b");
+  EXPECT_EQ(ask(server.port(), get("/items/exact")).body, "hello");
+  EXPECT_FALSE(ask(server.port(), get("/items/a")).headers.contains("x-injected"));
+  expect_error(ask(server.port(), get("/items/")), 404);
+  auto head = ask(server.port(), "HEAD /hello HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.header("content-length"), "5");
+  auto wrong = ask(server.port(), post("/hello", "x"));
+  expect_error(wrong, 405);
+  EXPECT_EQ(wrong.header("allow"), "GET, HEAD");
+  expect_error(ask(server.port(), "BREW /hello HTTP/1.1\r\nHost: localhost\r\n\r\n"), 501);
+  expect_error(ask(server.port(), "get /hello HTTP/1.1\r\nHost: localhost\r\n\r\n"), 501);
+  expect_error(ask(server.port(), "OPTIONS /hello HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405);
+  EXPECT_GE(server->counts().requests, 10u);
+}
+
+TEST_F(HttpTest, OnlyTheExactPathIsRouted) {
+  RunningServer server(options(), routes());
+  for (const char* path : {"/", "/hello/", "//hello", "/./hello", "/x/../hello", "/%68ello",
+                           "/hello;a", "/HELLO", "/hello%00", "/hello%2e%2e", "/items",
+                           "http://localhost/hello", "http://evil.example/hello", "localhost:80",
+                           "*", "/hello#x", "/hell", "/helloo", "\\hello"})
+    expect_error(ask(server.port(), get(path)), 404);
+}
+
+TEST_F(HttpTest, HandlersThatFail) {
+  RunningServer server(options(), routes());
+  for (const char* path : {"/fail", "/silent", "/worker-fails"})
+    expect_error(ask(server.port(), get(path)), 500);
+  Client client(server.port());
+  client.send(get("/fail-late"));
+  auto cut = client.response();
+  EXPECT_EQ(cut.status, 200);
+  EXPECT_EQ(cut.body, "data: 1\n\n");
+  EXPECT_FALSE(cut.complete);
+  EXPECT_TRUE(client.ends());
+  EXPECT_EQ(ask(server.port(), get("/hello")).body, "hello");
+}
+
+TEST_F(HttpTest, WorkersRunElsewhereAndNicer) {
+  RunningServer server(options(), routes());
+  int here = ::getpriority(PRIO_PROCESS, 0);
+  EXPECT_EQ(ask(server.port(), get("/worker")).body, fmt::format("true {}", std::max(here, 10)));
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), here);
+}
+
+TEST_F(HttpTest, KeepAliveAndPipelining) {
+  RunningServer server(options(), routes());
+  Client client(server.port());
+  std::string large(300'000, 'x');
+  // All at once, in odd pieces, with empty lines between.
+  std::string all;
+  for (int i = 0; i < 20; ++i)
+    all += post("/echo", fmt::format("body {}", i)) + "\r\n" + get("/hello");
+  all += post("/echo", large) + get("/nothing") + get("/hello", "Connection: close\r\n");
+  std::thread sender([&] {
+    for (std::size_t at = 0; at < all.size(); at += 777)
+      client.send(std::string_view(all).substr(at, 777));
+  });
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(client.response().body, fmt::format("body {}", i));
+    EXPECT_EQ(client.response().body, "hello");
+  }
+  EXPECT_EQ(client.response().body, large);
+  expect_error(client.response(), 404);
+  auto last = client.response();
+  EXPECT_EQ(last.body, "hello");
+  EXPECT_EQ(last.header("connection"), "close");
+  EXPECT_TRUE(client.ends());
+  sender.join();
+  EXPECT_EQ(server->counts().accepted, 1u);
+}
+
+TEST_F(HttpTest, Http10) {
+  RunningServer server(options(), routes());
+  Client once(server.port());
+  once.send("GET /hello HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(once.response().body, "hello");
+  EXPECT_TRUE(once.ends());
+  Client kept(server.port());
+  for (int i = 0; i < 3; ++i) {
+    kept.send("GET /hello HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    auto answer = kept.response();
+    EXPECT_EQ(answer.body, "hello");
+    EXPECT_EQ(answer.header("connection"), "keep-alive");
+  }
+  // A client that ends its side at once still gets its answer.
+  Client half(server.port());
+  half.send(get("/hello"));
+  half.finish();
+  EXPECT_EQ(half.response().body, "hello");
+}
+
+TEST_F(HttpTest, ExpectContinue) {
+  RunningServer server(options(), routes());
+  Client client(server.port());
+  client.send(
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
+      "Expect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.response().status, 100);
+  client.send("body");
+  EXPECT_EQ(client.response().body, "body");
+  // What is refused is refused before the body is asked for.
+  client.send(
+      "POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
+      "Expect: 100-continue\r\n\r\n");
+  expect_error(client.response(), 404);
+  expect_error(ask(server.port(), get("/hello", "Expect: cookies\r\n")), 417);
+}
+
+TEST_F(HttpTest, BodyLimitAtItsEdge) {
+  auto small = options();
+  small.max_body_bytes = 1000;
+  RunningServer server(small, routes());
+  auto chunked = [&](std::size_t bytes) {
+    return fmt::format(
+        "POST /size HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "{:x}\r\n{}\r\n0\r\n\r\n",
+        bytes, std::string(bytes, 'x'));
+  };
+  for (std::size_t size : {0u, 999u, 1000u})
+    EXPECT_EQ(ask(server.port(), post("/size", std::string(size, 'x'))).body, std::to_string(size));
+  for (std::size_t size : {999u, 1000u})
+    EXPECT_EQ(ask(server.port(), chunked(size)).body, std::to_string(size));
+  auto by_length = ask(server.port(), post("/size", std::string(1001, 'x')));
+  expect_error(by_length, 413);
+  EXPECT_EQ(by_length.header("connection"), "close");
+  expect_error(ask(server.port(), chunked(1001)), 413);
+  // Before a byte of it is sent.
+  expect_error(ask(server.port(),
+                   "POST /size HTTP/1.1\r\nHost: localhost\r\n"
+                   "Content-Length: 999999999999\r\n\r\n"),
+               413);
+  // The answer arrives although the client goes on sending.
+  expect_error(ask(server.port(), post("/size", std::string(3 << 20, 'x'))), 413);
+}
+
+TEST_F(HttpTest, HeadLimitsAtTheirEdge) {
+  auto small = options();
+  small.max_header_bytes = 4000;
+  small.max_headers = 10;
+  RunningServer server(small, routes());
+  auto padded = [](std::size_t total) {
+    auto base = get("/hello", "X: \r\n").size();
+    return get("/hello", "X: " + std::string(total - base, 'x') + "\r\n");
+  };
+  auto counted = [](int headers) {
+    std::string more;
+    for (int i = 1; i < headers; ++i) more += fmt::format("X-{}: 1\r\n", i);
+    return get("/hello", more);
+  };
+  EXPECT_EQ(ask(server.port(), padded(3999)).status, 200);
+  EXPECT_EQ(ask(server.port(), padded(4000)).status, 200);
+  expect_error(ask(server.port(), padded(4001)), 431);
+  EXPECT_EQ(ask(server.port(), counted(9)).status, 200);
+  EXPECT_EQ(ask(server.port(), counted(10)).status, 200);
+  expect_error(ask(server.port(), counted(11)), 431);
+  expect_error(ask(server.port(), get("/" + std::string(1 << 20, 'a'))), 414);
+}
+
+TEST_F(HttpTest, AllBodiesTogetherAreBounded) {
+  auto small = options();
+  small.max_body_bytes = 1 << 20;
+  small.max_bodies_bytes = 1 << 20;
+  RunningServer server(small, routes());
+  Client holder(server.port());
+  auto request = post("/size", std::string(800'000, 'x'));
+  holder.send(std::string_view(request).substr(0, request.size() - 1));
+  Response second;
+  // Until the holder's bytes have been read.
+  EXPECT_TRUE(eventually([&] {
+    second = ask(server.port(), request);
+    return second.status == 503;
+  }));
+  expect_error(second, 503);
+  EXPECT_EQ(second.header("retry-after"), "1");
+  holder.send("x");
+  EXPECT_EQ(holder.response().body, "800000");
+  EXPECT_EQ(ask(server.port(), request).body, "800000");
+}
+
+TEST_F(HttpTest, SlowClientsAreGivenUp) {
+  auto fast = options();
+  fast.header_timeout = fast.body_timeout = fast.idle_timeout = 1s;
+  RunningServer server(fast, routes());
+  Client idle(server.port()), slow_head(server.port()), slow_body(server.port()),
+      used(server.port());
+  used.send(get("/hello"));
+  EXPECT_EQ(used.response().status, 200);
+  slow_body.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc");
+  auto start = std::chrono::steady_clock::now();
+  slow_head.send("GET /hello HT");
+  // Bytes that come slowly do not help a head, whose time is counted from its first.
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(200ms);
+    slow_head.send("T");
+  }
+  auto head = slow_head.response();
+  EXPECT_TRUE(head.status == 408 || head.status == 400);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+  expect_error(slow_body.response(), 408);
+  EXPECT_TRUE(slow_body.ends());
+  EXPECT_TRUE(idle.ends());
+  EXPECT_EQ(idle.rest(), "");
+  EXPECT_TRUE(used.ends());
+  EXPECT_EQ(used.rest(), "");
+}
+
+TEST_F(HttpTest, SlowHeadGets408) {
+  auto fast = options();
+  fast.header_timeout = 1s;
+  RunningServer server(fast, routes());
+  Client client(server.port());
+  client.send("GET /hello HTTP/1.1\r\nHost: local");
+  expect_error(client.response(), 408);
+  EXPECT_TRUE(client.ends());
+}
+
+TEST_F(HttpTest, TooManyConnections) {
+  auto few = options();
+  few.max_connections = 3;
+  RunningServer server(few, routes());
+  {
+    std::vector<Client> held;
+    for (int i = 0; i < 3; ++i) {
+      held.emplace_back(server.port());
+      held.back().send(get("/hello"));
+      EXPECT_EQ(held.back().response().status, 200);
+    }
+    for (int i = 0; i < 5; ++i) {
+      auto over = ask(server.port(), get("/hello"));
+      expect_error(over, 503);
+      EXPECT_EQ(over.header("retry-after"), "1");
+      EXPECT_EQ(over.header("connection"), "close");
+    }
+    held[0].send(get("/hello"));
+    EXPECT_EQ(held[0].response().status, 200);
+    EXPECT_EQ(server->counts().connections, 3);
+    EXPECT_EQ(server->counts().refused, 5u);
+  }
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
+  EXPECT_EQ(ask(server.port(), get("/hello")).status, 200);
+}
+
+TEST_F(HttpTest, OutOfDescriptorsIsSurvived) {
+  RunningServer server(options(), routes());
+  EXPECT_EQ(ask(server.port(), get("/hello")).status, 200);
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
+  ::testing::internal::CaptureStderr();
+  rlimit saved;
+  ::getrlimit(RLIMIT_NOFILE, &saved);
+  Client waiting(server.port());  // may be accepted before the limit falls
+  Client second(server.port());
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 2; }));
+  {
+    int probe = ::dup(0);
+    ::close(probe);
+    rlimit tight = saved;
+    tight.rlim_cur = static_cast<rlim_t>(probe) + 1;
+    ::setrlimit(RLIMIT_NOFILE, &tight);
+    Client third(server.port());  // takes the last descriptor; accept() finds none
+    EXPECT_TRUE(third.connected());
+    std::this_thread::sleep_for(250ms);
+    EXPECT_EQ(server->counts().connections, 2);
+    waiting.send(get("/hello"));
+    EXPECT_EQ(waiting.response().status, 200);
+    ::setrlimit(RLIMIT_NOFILE, &saved);
+    third.send(get("/hello"));
+    EXPECT_EQ(third.response().status, 200);
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("cannot accept"));
+}
+
+std::string key_file(const std::string& text) {
+  auto path = std::filesystem::temp_directory_path() / fmt::format("vitrine-keys-{}", ::getpid());
+  std::ofstream(path) << text;
+  return path.string();
+}
+
+TEST_F(HttpTest, KeysGuardEverythingThatIsNotOpen) {
+  auto guarded = options();
+  guarded.api_keys_file = key_file("sk-a alice 2\nsk-b\n");
+  RunningServer server(guarded, routes());
+  std::filesystem::remove(guarded.api_keys_file);
+  for (const auto& route : routes()) {
+    auto path = route.path.ends_with('*') ? route.path + "x" : route.path;
+    for (const char* method : {"GET", "POST", "HEAD", "PUT", "OPTIONS", "BREW"}) {
+      bool open = route.open && (method == route.method || method == std::string_view("HEAD"));
+      for (const char* key : {"", "Authorization: Bearer sk-c\r\n", "x-api-key: \r\n"}) {
+        auto answer = ask(server.port(), fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
+                                                     method, path, key));
+        EXPECT_EQ(answer.status, open ? 200 : 401) << method << " " << path;
+        EXPECT_EQ(answer.header("www-authenticate"), open ? "" : "Bearer");
+      }
+    }
+  }
+  for (const char* path :
+       {"/nothing", "/", "//health", "/health/", "/health/../hello", "/health;x"})
+    expect_error(ask(server.port(), get(path)), 401);
+  EXPECT_EQ(ask(server.port(), get("/tenant", "Authorization: Bearer sk-a\r\n")).body, "alice 2");
+  EXPECT_EQ(ask(server.port(), get("/tenant", "X-Api-Key: sk-b\r\n")).body, "key-2 1");
+  expect_error(ask(server.port(), get("/nothing", "Authorization: Bearer sk-a\r\n")), 404);
+}
+
+TEST_F(HttpTest, HostAndOriginOverTheWire) {
+  auto named = options();
+  named.allow_hosts = {"models.example"};
+  named.cors_origins = {"https://app.example"};
+  RunningServer server(named, routes());
+  auto with = [&](std::string_view headers) {
+    return ask(server.port(), fmt::format("GET /hello HTTP/1.1\r\n{}\r\n", headers));
+  };
+  EXPECT_EQ(with("Host: models.example:99\r\n").status, 200);
+  auto evil = with("Host: evil.example\r\n");
+  expect_error(evil, 403);
+  EXPECT_THAT(evil.body, HasSubstr("--allow-host"));
+  expect_error(with(""), 400);
+  expect_error(with("Host: localhost\r\nHost: localhost\r\n"), 400);
+  expect_error(with("Host: localhost/?x\r\n"), 403);
+  expect_error(with("Host: localhost\r\nOrigin: https://evil.example\r\n"), 403);
+  expect_error(with("Host: localhost\r\nOrigin: null\r\n"), 403);
+  expect_error(with("Host: localhost\r\nOrigin: \r\n"), 403);
+  auto same = with("Host: localhost\r\nOrigin: http://localhost\r\n");
+  EXPECT_EQ(same.status, 200);
+  EXPECT_FALSE(same.headers.contains("access-control-allow-origin"));
+  auto cors = with("Host: localhost\r\nOrigin: https://app.example\r\n");
+  EXPECT_EQ(cors.status, 200);
+  EXPECT_EQ(cors.header("access-control-allow-origin"), "https://app.example");
+  EXPECT_EQ(cors.header("vary"), "Origin");
+}
+
+TEST_F(HttpTest, Preflight) {
+  auto guarded = options();
+  guarded.cors_origins = {"https://app.example"};
+  guarded.api_keys_file = key_file("sk-a\n");
+  RunningServer server(guarded, routes());
+  std::filesystem::remove(guarded.api_keys_file);
+  auto preflight = [&](std::string_view origin, std::string_view names) {
+    return ask(server.port(),
+               fmt::format("OPTIONS /echo HTTP/1.1\r\nHost: localhost\r\nOrigin: {}\r\n"
+                           "Access-Control-Request-Method: POST\r\n"
+                           "Access-Control-Request-Headers: {}\r\n\r\n",
+                           origin, names));
+  };
+  auto good = preflight("https://app.example", "authorization, x-stainless-os");
+  EXPECT_EQ(good.status, 204);
+  EXPECT_EQ(good.header("access-control-allow-origin"), "https://app.example");
+  EXPECT_EQ(good.header("access-control-allow-headers"), "authorization, x-stainless-os");
+  EXPECT_THAT(good.header("access-control-allow-methods"), HasSubstr("POST"));
+  EXPECT_EQ(preflight("https://app.example", "<script>").header("access-control-allow-headers"),
+            "");
+  expect_error(preflight("https://evil.example", "authorization"), 403);
+  expect_error(preflight("http://localhost", "authorization"), 401);
+}
+
+TEST_F(HttpTest, RequestIds) {
+  RunningServer server(options(), routes());
+  auto id = [&](std::string_view header) {
+    return ask(server.port(), get("/hello", header)).header("x-request-id");
+  };
+  EXPECT_EQ(id("X-Request-Id: abc.DEF_1-2\r\n"), "abc.DEF_1-2");
+  EXPECT_EQ(id("X-Request-Id: " + std::string(64, 'a') + "\r\n"), std::string(64, 'a'));
+  auto first = id("");
+  EXPECT_EQ(first.size(), 20u);
+  EXPECT_NE(first, id(""));
+  for (const auto& bad : {std::string("a b"), std::string(65, 'a'), std::string("a\"b"),
+                          std::string("\xc3\xa9"), std::string()})
+    EXPECT_EQ(id("X-Request-Id: " + bad + "\r\n").size(), 20u) << bad;
+  EXPECT_EQ(ask(server.port(), get("/nothing", "X-Request-Id: mine\r\n")).header("x-request-id"),
+            "mine");
+}
+
+TEST_F(HttpTest, LogsOneJsonLineForEachRequest) {
+  ::testing::internal::CaptureStderr();
+  set_log_level(LogLevel::kInfo);
+  {
+    RunningServer server(options(), routes());
+    ask(server.port(), get("/hello?secret=1", "X-Request-Id: one\r\n"));
+    ask(server.port(), get("/nothing\"\\", "X-Request-Id: two\r\n"));
+    ask(server.port(), "GARBAGE\r\n\r\n");
+    ask(server.port(), get("/fail", "X-Request-Id: four\r\n"));
+  }
+  LogLine(LogLevel::kDebug, "not shown");
+  LogLine(LogLevel::kInfo, "odd\n")
+      .field("text", "\x01\x7f\xff\"\\")
+      .field("n", std::int64_t{-1})
+      .field("long", std::string(10'000, 'x'))
+      .field("x", 0.5);
+  set_log_level(LogLevel::kError);
+  std::istringstream log(::testing::internal::GetCapturedStderr());
+  std::vector<json::object> lines;
+  for (std::string line; std::getline(log, line);) {
+    EXPECT_LE(line.size(), 4096u);
+    auto parsed = parse_json(line, "log");
+    ASSERT_TRUE(parsed.ok()) << line;
+    lines.push_back(parsed->as_object());
+  }
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[0].at("event"), "request");
+  EXPECT_EQ(lines[0].at("level"), "info");
+  EXPECT_EQ(lines[0].at("path"), "/hello");
+  EXPECT_EQ(lines[0].at("status"), 200);
+  EXPECT_EQ(lines[0].at("id"), "one");
+  EXPECT_GT(lines[0].at("bytes").to_number<int>(), 5);
+  EXPECT_EQ(lines[1].at("level"), "warn");
+  EXPECT_EQ(lines[1].at("path"), "/nothing\"\\");
+  EXPECT_EQ(lines[2].at("status"), 400);
+  EXPECT_EQ(lines[3].at("event"), "handler failed");
+  EXPECT_EQ(lines[3].at("level"), "error");
+  EXPECT_EQ(lines[4].at("status"), 500);
+  EXPECT_EQ(lines[5].at("event"), "odd\n");
+  EXPECT_EQ(lines[5].at("n"), -1);
+}
+
+TEST_F(HttpTest, LogNeverWaitsForItsReader) {
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  int saved = ::dup(STDERR_FILENO);
+  ::dup2(pipe[1], STDERR_FILENO);
+  for (int i = 0; i < 1000; ++i) LogLine(LogLevel::kError, "x").field("y", std::string(900, 'y'));
+  std::string text(1 << 20, '\0');
+  text.resize(static_cast<std::size_t>(::read(pipe[0], text.data(), text.size())));
+  LogLine(LogLevel::kError, "after");
+  std::string more(4096, '\0');
+  more.resize(static_cast<std::size_t>(::read(pipe[0], more.data(), more.size())));
+  ::dup2(saved, STDERR_FILENO);
+  for (int fd : {saved, pipe[0], pipe[1]}) ::close(fd);
+  EXPECT_TRUE(text.ends_with("}\n"));
+  EXPECT_THAT(more, HasSubstr("lines lost"));
+  EXPECT_THAT(more, HasSubstr("after"));
+}
+
+TEST_F(HttpTest, WhatCannotBeServedIsAnErrorThatNamesIt) {
+  auto message = [](HttpOptions bad) {
+    auto made = HttpServer::create(std::move(bad), {});
+    return made.ok() ? std::string("it was made") : made.error().message;
+  };
+  RunningServer server(options(), routes());
+  auto taken = options();
+  taken.port = server.port();
+  EXPECT_THAT(message(taken), HasSubstr(std::to_string(server.port())));
+  auto port = options();
+  port.port = 70000;
+  EXPECT_THAT(message(port), HasSubstr("70000"));
+  auto host = options();
+  host.host = "256.1.1.1";
+  EXPECT_THAT(message(host), HasSubstr("256.1.1.1"));
+  auto keys = options();
+  keys.api_keys_file = "no-such-keys";
+  EXPECT_THAT(message(keys), HasSubstr("no-such-keys"));
+  auto half = options();
+  half.tls_key = "key.pem";
+  EXPECT_THAT(message(half), HasSubstr("both"));
+  auto certificate = options();
+  certificate.tls_certificate = "no-such.pem";
+  certificate.tls_key = "key.pem";
+  EXPECT_THAT(message(certificate), HasSubstr("no-such.pem"));
+  auto threads = options();
+  threads.io_threads = 0;
+  EXPECT_THAT(message(threads), HasSubstr("threads"));
+  auto allow = options();
+  allow.allow_hosts = {"a b"};
+  EXPECT_THAT(message(allow), HasSubstr("a b"));
+}
+
+TEST_F(HttpTest, DrainEndsIdleConnectionsAndRun) {
+  RunningServer server(options(), routes());
+  Client idle(server.port()), used(server.port()), begun(server.port());
+  used.send(get("/hello"));
+  EXPECT_EQ(used.response().status, 200);
+  begun.send("GET /hello HTTP/1.1\r\nHo");
+  EXPECT_TRUE(eventually([&] { return server->counts().requests == 2; }));
+  server->stop_accepting();
+  EXPECT_TRUE(idle.ends());
+  EXPECT_TRUE(used.ends());
+  begun.send("st: localhost\r\n\r\n");
+  expect_error(begun.response(), 503);
+  EXPECT_TRUE(begun.ends());
+  server.join();
+  EXPECT_FALSE(Client(server.port()).connected());
+}
+
+TEST_F(HttpTest, StoppingBeforeRunningAndLeavingNothingBehind) {
+  int descriptors = open_descriptors(), running = threads();
+  for (int i = 0; i < 3; ++i) {
+    auto made = HttpServer::create(options(), routes());
+    ASSERT_TRUE(made.ok());
+    if (i == 0) continue;
+    i == 1 ? (*made)->stop() : (*made)->stop_accepting();
+    (*made)->run();
+  }
+  {
+    RunningServer server(options(), routes());
+    std::vector<Client> clients;
+    for (int i = 0; i < 20; ++i) {
+      clients.emplace_back(server.port());
+      clients.back().send(i % 2 ? get("/hello") : "POST /echo HTTP/1.1\r\nHost: local");
+    }
+    EXPECT_TRUE(eventually([&] { return server->counts().requests == 20; }));
+  }
+  EXPECT_TRUE(eventually([&] { return open_descriptors() == descriptors; }));
+  EXPECT_TRUE(eventually([&] { return threads() == running; }));
+}
+
+}  // namespace
+}  // namespace vitrine
