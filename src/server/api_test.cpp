@@ -263,10 +263,10 @@ TEST_F(ApiTest, ChatAnswersUntilTheEndMarker) {
     std::string bytes;
     for (const json::value& b : token.at("bytes").as_array())
       bytes += static_cast<char>(b.as_int64());
-    EXPECT_EQ(token.at("token"), bytes);
+    EXPECT_EQ(token.at("token").as_string(), bytes);
     said += bytes;
   }
-  EXPECT_EQ(choice.at("message").at("content"), said);
+  EXPECT_EQ(choice.at("message").at("content").as_string(), said);
   // The marker itself, at once.
   json::object ended =
       get(kChat, R"({"messages":[{"role":"user","content":"hi"}],"logit_bias":{"3":100}})");
@@ -294,7 +294,7 @@ TEST_F(ApiTest, AChatStreamBeginsWithItsRole) {
   }
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(ended[i]);
-    EXPECT_EQ(whole["choices"].at(i).at("message").at("content"), said[i]);
+    EXPECT_EQ(whole["choices"].at(i).at("message").at("content").as_string(), said[i]);
   }
 }
 
@@ -425,11 +425,13 @@ TEST_F(ApiTest, ShutdownRefusesNewWorkAndCutsTheRest) {
   begin(late, kComplete);
   turn();
   api.draining = true;
-  EXPECT_EQ(call("/ready")->status, 503);
-  EXPECT_EQ(call("/health")->status, 200);
-  FakeExchange after(io, body + "false}");
+  FakeExchange after(io, body + "false}"), ready(io, ""), health(io, "");
   begin(after, kComplete);
+  begin(ready, "/ready");
+  begin(health, "/health");
   turn();
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_EQ(health.status, 200);
   EXPECT_EQ(after.status, 503);
   api.live.cancel_all();
   finish();
@@ -472,7 +474,8 @@ TEST_F(ApiTest, WithoutATokenizerIdsGoInAndOut) {
   const json::value& choice = out["choices"].at(0);
   EXPECT_EQ(choice.at("text"), "");
   EXPECT_EQ(choice.at("token_ids"), json::value(json::array(ids.begin(), ids.end())));
-  EXPECT_EQ(choice.at("logprobs").at("tokens").at(0), fmt::format("token_id:{}", ids[0]));
+  EXPECT_EQ(choice.at("logprobs").at("tokens").at(0).as_string(),
+            fmt::format("token_id:{}", ids[0]));
   EXPECT_EQ(call(kChat, R"({"messages":[{"role":"user","content":"hi"}]})")->status, 400);
   EXPECT_EQ(call("/tokenize", R"({"content":"a"})")->status, 400);
 }
