@@ -9,11 +9,18 @@ vt_packages() {
     libfmt-dev libcli11-dev libutf8proc-dev libpcre2-dev libgtest-dev libgmock-dev libbenchmark-dev
 }
 
-# Installs what is missing, as root or by sudo; otherwise prints the command and stops.
+# What only the tests need. Node often comes from elsewhere, so the programs are looked for.
+vt_test_packages() {
+  command -v node >/dev/null || echo nodejs
+  command -v npm >/dev/null || echo npm
+}
+
+# vt_install [PACKAGE...]: installs what is missing of the build's packages and these, as root or by
+# sudo; otherwise prints the command and stops.
 vt_install() {
   local missing=() package
   command -v dpkg-query >/dev/null || return 0
-  for package in $(vt_packages); do
+  for package in $(vt_packages) "$@"; do
     dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
       missing+=("$package")
   done

@@ -16,21 +16,29 @@ ChoiceReader::ChoiceReader(const Call& call, const Tokenizer* tokenizer, int ind
     text_.emplace(*tokenizer, call.prompts[prompt_], call.stops, call.request.min_tokens);
 }
 
-void ChoiceReader::pump() {
+void ChoiceReader::pump(std::size_t most) {
   if (closed()) return;
   if (std::exchange(given_, false)) events_.clear(), top_.clear();
-  std::size_t kept = events_.size();
-  bool end = stream_->read(events_, top_);
-  for (; kept < events_.size() && !stopped(); ++kept) {
-    ++tokens_;
-    if (text_) new_text_ += text_->push(events_[kept].token);
-    if (call_.timings) times_.push_back(events_[kept].at_ns);
+  if (!behind()) {
+    pending_.clear(), pending_top_.clear(), at_ = 0;
+    ended_ = stream_->read(pending_, pending_top_);
   }
-  if (stopped()) stream_->cancel();
-  if (!keep_tokens_) kept = 0;
-  events_.resize(kept);
-  top_.resize(std::min(top_.size(), kept * static_cast<std::size_t>(call_.request.top_logprobs)));
-  if (!end) return;
+  for (; most > 0 && behind() && !stopped(); --most, ++at_) {
+    const TokenEvent& event = pending_[at_];
+    ++tokens_;
+    if (text_) new_text_ += text_->push(event.token);
+    if (call_.timings) times_.push_back(event.at_ns);
+    if (!keep_tokens_) continue;
+    auto k = static_cast<std::ptrdiff_t>(call_.request.top_logprobs);
+    auto top = pending_top_.begin() + static_cast<std::ptrdiff_t>(at_) * k;
+    events_.push_back(event);
+    top_.insert(top_.end(), top, top + k);
+  }
+  if (stopped()) {
+    stream_->cancel();
+    at_ = pending_.size();
+  }
+  if (!ended_ || behind()) return;
   if (text_) new_text_ += text_->finish();
   finish_ = &stream_->wait();
 }

@@ -17,8 +17,10 @@ class ChoiceReader {
   ChoiceReader(const Call& call, const Tokenizer* tokenizer, int index,
                std::shared_ptr<TokenStream> stream, std::shared_ptr<TokenStream> first);
 
-  // Takes what the engine has made since the last time.
-  void pump();
+  // Takes at most that many tokens of what the engine has made.
+  void pump(std::size_t most);
+  // There are more, to be had without waiting.
+  bool behind() const { return at_ < pending_.size(); }
   // Whether there is something to say in a frame.
   bool has_news() const;
   // What is new (all there is, when it is called once at the end). Valid until the next pump().
@@ -47,6 +49,12 @@ class ChoiceReader {
   std::shared_ptr<TokenStream> stream_, first_;
   std::optional<TextStream> text_;  // none: no tokenizer
   bool keep_tokens_;                // somebody wants to see them one by one
+
+  // Read from the stream; those before at_ have been taken.
+  std::vector<TokenEvent> pending_;
+  std::vector<TokenLogprob> pending_top_;
+  std::size_t at_ = 0;
+  bool ended_ = false;
 
   int tokens_ = 0;
   std::string new_text_;

@@ -41,8 +41,8 @@ class Answer {
   asio::awaitable<bool> send_news();
   asio::awaitable<void> refuse(HttpError error);
 
-  void pump() {
-    for (auto& choice : choices_) choice->pump();
+  void pump(std::size_t most = SIZE_MAX) {
+    for (auto& choice : choices_) choice->pump(most);
   }
   bool all_closed() const {
     return std::all_of(choices_.begin(), choices_.end(), [](auto& c) { return c->closed(); });
@@ -164,7 +164,7 @@ asio::awaitable<void> Answer::reply_whole() {
 
 asio::awaitable<void> Answer::reply_stream() {
   while (true) {
-    pump();
+    pump(1);
     bool ok = co_await send_news();
     if (!ok) co_return;
     std::optional<HttpError> error = failure();
@@ -183,7 +183,8 @@ asio::awaitable<void> Answer::reply_stream() {
   if (sent) co_await exchange_.end_events();
 }
 
-// The headers with the first of them. False: the client is gone.
+// A frame for each token that shows something, all in one piece; the headers with the first. False:
+// the client is gone.
 asio::awaitable<bool> Answer::send_news() {
   bool failed_at_once = !headers_sent_ && failure();
   if (failed_at_once || !has_begun()) co_return true;
@@ -193,10 +194,15 @@ asio::awaitable<bool> Answer::send_news() {
   }
   std::string frames;
   for (auto& choice : choices_) {
-    if (!choice->has_news()) continue;
-    frames += chunk_head_;
-    frames += endpoint_.choice(call_, api_.tokenizer, choice->take(), true);
-    frames += call_.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n";
+    while (true) {
+      if (choice->has_news()) {
+        frames += chunk_head_;
+        frames += endpoint_.choice(call_, api_.tokenizer, choice->take(), true);
+        frames += call_.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n";
+      }
+      if (!choice->behind()) break;
+      choice->pump(1);
+    }
   }
   if (frames.empty()) co_return true;
   bool sent = co_await exchange_.send(std::move(frames));

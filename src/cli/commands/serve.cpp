@@ -28,29 +28,8 @@ struct Flags {
   std::string model_name, log_level = "info";
   int drain_seconds = 30, stream_backlog = 1024;
   double default_timeout = 0;
-  bool isolate_keys = false, no_prefix_cache = false;
-  std::string policy = "continuous";
+  bool isolate_keys = false;
 };
-
-// What only matters with many requests.
-void add_scheduling_flags(CLI::App& app, Flags& f) {
-  EngineOptions& options = f.engine.options;
-  options.sequences = 0;  // as memory allows
-  app.add_option("--max-queue", options.max_queue, "requests that may wait; further ones get 429")
-      ->capture_default_str();
-  app.add_option("--policy", f.policy,
-                 "continuous: the batch is decided anew every step; static: a full batch runs to "
-                 "its slowest member")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"continuous", "static"}));
-  app.add_option("--static-wait-ms", options.static_wait_ms,
-                 "static policy: how long a batch that is not full waits")
-      ->capture_default_str();
-  app.add_option("--mixed-step-ms", options.mixed_step_ms,
-                 "about how long prefill may take beside decoding; 0: no limit")
-      ->capture_default_str();
-  app.add_flag("--no-prefix-cache", f.no_prefix_cache, "compute every prompt anew");
-}
 
 void add_http_flags(CLI::App& app, HttpOptions& http) {
   app.add_option("--host", http.host, "address to listen on")->capture_default_str();
@@ -167,10 +146,7 @@ Result<int> serve(const Flags& f) {
   // The port first: one that is taken is known before the model is loaded.
   VT_TRY(auto http, HttpServer::create(f.http, api_routes(api)));
   api.http_counts = [&http] { return http->counts(); };
-  EngineFlags flags = f.engine;
-  flags.options.policy = f.policy == "static" ? Policy::kStatic : Policy::kContinuous;
-  flags.options.prefix_cache = !f.no_prefix_cache;
-  VT_TRY(auto engine, flags.start(file));
+  VT_TRY(auto engine, f.engine.start(file));
   api.attach(*engine);
   {
     Shutdown shutdown(signals, api, *http, std::chrono::seconds(f.drain_seconds));
@@ -211,7 +187,7 @@ std::function<int()> add(CLI::App& app) {
                "API keys share no cached pages and see only their own requests");
   app.add_option("--log-level", f->log_level, "debug, info, warn or error")->capture_default_str();
   f->sampling.add(app);
-  add_scheduling_flags(app, *f);
+  f->engine.add_serving(app);
   f->engine.add(app);
   return [f] {
     auto code = serve(*f);

@@ -1,0 +1,164 @@
+// vitrine load: a load over HTTP on a server, or on several started for the purpose, one policy
+// each.
+#include "cli/command.h"
+#include "cli/output.h"
+#include "load/client.h"
+#include "load/report.h"
+#include "load/server_process.h"
+
+namespace vitrine {
+namespace {
+
+struct Flags {
+  load::LoadSpec spec;
+  load::Slo slo;
+  std::string url = "http://127.0.0.1:8080", api_key, model, serve;
+  std::vector<std::string> policies{"continuous", "static"};
+  std::vector<std::string> server_flags;
+  int repeat = 3;
+  bool json = false;
+};
+
+// One run against a server that is up.
+Result<load::Summary> run_once(const Flags& f, const std::string& url) {
+  VT_TRY(load::Target target, load::parse_url(url));
+  target.api_key = f.api_key;
+  target.model = f.model;
+  load::LoadSpec spec = f.spec;
+  if (spec.vocab == 0) {
+    VT_TRY(load::ServerInfo info, load::ask_info(target));
+    spec.vocab = info.vocab;
+  }
+  if (spec.vocab <= 0)
+    return make_error(ErrorCode::kInvalid,
+                      "{}/api/info does not say the size of the vocabulary; give --vocab", url);
+  VT_TRY(load::LoadTrace trace, load::run_load(target, spec));
+  return load::summarize(trace, f.slo);
+}
+
+Result<int> run_on_url(const Flags& f) {
+  VT_TRY(load::Summary summary, run_once(f, f.url));
+  if (f.json)
+    print_json(json::object{
+        {"url", f.url}, {"load", load::to_json(f.spec)}, {"result", load::to_json(summary)}});
+  else
+    fmt::print("{}: {}\n{}", f.url, load::describe(f.spec, f.slo), load::table(summary));
+  return summary.ok > 0 ? 0 : 1;
+}
+
+// A server lives for one run, so that nothing is left of the run before; the policies take turns.
+Result<load::Summary> run_policy(const Flags& f, const std::string& policy) {
+  std::vector<std::string> command{"/proc/self/exe", "serve", f.serve, "--port", "0",
+                                   "--policy",       policy};
+  command.insert(command.end(), f.server_flags.begin(), f.server_flags.end());
+  VT_TRY(auto server, load::ServerProcess::start(command));
+  VT_TRY(load::Summary summary, run_once(f, server->url()));
+  VT_RETURN_IF_ERROR(server->stop());
+  return summary;
+}
+
+Result<int> compare_policies(const Flags& f) {
+  std::vector<load::Column> columns;
+  for (const std::string& policy : f.policies) columns.push_back({policy, {}});
+  int ok = 0;
+  for (int i = 0; i < f.repeat; ++i)
+    for (load::Column& column : columns) {
+      VT_TRY(load::Summary summary, run_policy(f, column.name));
+      fmt::print(stderr, "run {} of {}, {}: {:.1f} tok/s\n", i + 1, f.repeat, column.name,
+                 summary.output_tok_s);
+      ok += summary.ok;
+      column.runs.push_back(std::move(summary));
+    }
+  if (f.json) {
+    json::object out = load::comparison_json(columns);
+    out["model"] = f.serve;
+    out["load"] = load::to_json(f.spec);
+    out["repeat"] = f.repeat;
+    print_json(out);
+  } else {
+    fmt::print("{}: {}medians of {} runs, in turns\n\n{}", f.serve, load::describe(f.spec, f.slo),
+               f.repeat, load::comparison_table(columns));
+  }
+  return ok > 0 ? 0 : 1;
+}
+
+void add_length(CLI::App& app, const std::string& name, load::LengthSpec& spec) {
+  app.add_option("--" + name + "-mean", spec.mean, "mean " + name + " length in tokens")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 1e6));
+  app.add_option("--" + name + "-cv", spec.cv,
+                 "its coefficient of variation (lognormal); 0: all alike")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 10.0));
+  app.add_option("--" + name + "-max", spec.max, "longest; default: eight times the mean")
+      ->check(CLI::Range(1, 1 << 20));
+}
+
+void add_load(CLI::App& app, load::LoadSpec& spec) {
+  auto* rate = app.add_option("--rate", spec.rate, "open loop: requests a second, Poisson arrivals")
+                   ->check(CLI::Range(1e-3, 1e6));
+  app.add_option("--concurrency", spec.concurrency, "closed loop: requests in flight")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000))
+      ->excludes(rate);
+  app.add_option("--requests", spec.requests, "requests to measure; 0: as many as --duration has")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 10000000));
+  app.add_option("--duration", spec.duration_s, "no new request after so many seconds")
+      ->check(CLI::Range(0.001, 1e6));
+  app.add_option("--warmup", spec.warmup, "requests before those")->check(CLI::Range(0, 100000));
+  add_length(app, "prompt", spec.prompt);
+  add_length(app, "output", spec.output);
+  app.add_option("--shared-prefix", spec.shared_prefix,
+                 "share of each prompt that is common to all, 0 to 1")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--seed", spec.seed, "the same seed is the same load")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--vocab", spec.vocab, "prompt ids are below it; default: asked of the server")
+      ->check(CLI::Range(1, 1 << 24));
+  app.add_option("--connections", spec.max_connections, "open at once, at most")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  app.add_option("--timeout", spec.timeout_s, "seconds to wait for one answer")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 1e5));
+}
+
+std::function<int()> add(CLI::App& app) {
+  auto f = std::make_shared<Flags>();
+  auto* url = app.add_option("--url", f->url, "the server")->capture_default_str();
+  app.add_option("--api-key", f->api_key, "sent as a bearer token");
+  app.add_option("--model", f->model, "name of the model to ask for; default: none");
+  add_load(app, f->spec);
+  app.add_option("--slo-ttft-ms", f->slo.ttft_ms, "goodput: time to first token within this");
+  app.add_option("--slo-tpot-ms", f->slo.tpot_ms, "goodput: time per further token within this");
+  auto* serve =
+      app.add_option("--serve", f->serve, "start a server for this model per policy and compare")
+          ->excludes(url);
+  app.add_option("--policies", f->policies, "the policies to compare")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->needs(serve);
+  app.add_option("--repeat", f->repeat, "runs of each policy; medians are reported")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100))
+      ->needs(serve);
+  app.add_option("flags", f->server_flags, "after --: flags of `vitrine serve`")->needs(serve);
+  app.add_flag("--json", f->json, "print one JSON document");
+  return [f, count = app.get_option("--requests")] {
+    load::LoadSpec& spec = f->spec;
+    if (spec.duration_s > 0 && count->count() == 0) spec.requests = 0;
+    if (spec.duration_s == 0 && spec.requests == 0)
+      return fail(make_error(ErrorCode::kInvalid, "--requests: found 0, which needs --duration"));
+    auto code = f->serve.empty() ? run_on_url(*f) : compare_policies(*f);
+    return code.ok() ? *code : fail(code.error());
+  };
+}
+
+}  // namespace
+
+extern const Command kCommand_load;
+const Command kCommand_load{"load", 70, "a load over HTTP on a server: rates and latencies", add};
+
+}  // namespace vitrine
