@@ -5,11 +5,12 @@
 namespace vitrine {
 
 ChoiceReader::ChoiceReader(const Call& call, const Tokenizer* tokenizer, int index,
-                           std::shared_ptr<TokenStream> stream)
+                           std::shared_ptr<TokenStream> stream, std::shared_ptr<TokenStream> first)
     : call_(call),
       index_(index),
       prompt_(index / call.request.choices),
       stream_(std::move(stream)),
+      first_(std::move(first)),
       keep_tokens_(call.request.logprobs || tokenizer == nullptr) {
   if (tokenizer != nullptr)
     text_.emplace(*tokenizer, call.prompts[prompt_], call.stops, call.request.min_tokens);
@@ -56,7 +57,7 @@ Part ChoiceReader::take() {
   if (part.first && !call_.echoes.empty()) {
     part.text = call_.echoes[prompt_];
     part.prompt = call_.prompts[prompt_];
-    if (call_.request.prompt_logprobs) part.prompt_logprobs = &stream_->prompt_logprobs();
+    part.prompt_logprobs = prompt_logprobs();
   }
   part.text += new_text_;
   part.tokens = events_;
@@ -69,6 +70,13 @@ Part ChoiceReader::take() {
   told_ = true;
   told_end_ = closed();
   return part;
+}
+
+// They are complete once the prompt is: with the first token of any choice, or the end of the
+// first.
+const PromptLogprobs* ChoiceReader::prompt_logprobs() const {
+  bool complete = tokens_ > 0 || call_.request.max_tokens == 0 || (closed() && stream_ == first_);
+  return call_.request.prompt_logprobs && complete ? &first_->prompt_logprobs() : nullptr;
 }
 
 int ChoiceReader::completion_tokens() const {

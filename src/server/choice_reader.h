@@ -13,8 +13,9 @@ namespace vitrine {
 
 class ChoiceReader {
  public:
+  // `first`: the stream of the prompt's first choice, which has the prompt's log probabilities.
   ChoiceReader(const Call& call, const Tokenizer* tokenizer, int index,
-               std::shared_ptr<TokenStream> stream);
+               std::shared_ptr<TokenStream> stream, std::shared_ptr<TokenStream> first);
 
   // Takes at most that many tokens of what the engine has made.
   void pump(std::size_t most);
@@ -41,9 +42,11 @@ class ChoiceReader {
   TokenStream& stream() const { return *stream_; }
 
  private:
+  const PromptLogprobs* prompt_logprobs() const;
+
   const Call& call_;
   int index_, prompt_;
-  std::shared_ptr<TokenStream> stream_;
+  std::shared_ptr<TokenStream> stream_, first_;
   std::optional<TextStream> text_;  // none: no tokenizer
   bool keep_tokens_;                // somebody wants to see them one by one
 

@@ -86,8 +86,8 @@ std::optional<Error> Answer::submit() {
     all.insert(all.end(), streams->begin(), streams->end());
   }
   for (std::size_t i = 0; i < all.size(); ++i)
-    choices_.push_back(
-        std::make_unique<ChoiceReader>(call_, api_.tokenizer, static_cast<int>(i), all[i]));
+    choices_.push_back(std::make_unique<ChoiceReader>(call_, api_.tokenizer, static_cast<int>(i),
+                                                      all[i], all[i - i % call_.request.choices]));
   live_key_ = api_.live.add(std::move(all));
   if (call_.echoes.empty()) call_.prompts.clear();
   return std::nullopt;

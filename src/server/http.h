@@ -120,6 +120,7 @@ struct HttpCounts {
   int connections = 0;
   std::uint64_t accepted = 0, refused = 0;  // connections
   std::uint64_t requests = 0;
+  std::int64_t body_bytes = 0;  // held by requests in work
 };
 
 class HttpServer {

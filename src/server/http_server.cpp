@@ -28,7 +28,7 @@ constexpr int kMaxRefusing = 64;
 constexpr int kSendBuffer = 128 << 10;
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 // How long stop() waits for handlers to notice.
-constexpr auto kStopGrace = std::chrono::seconds(5);
+constexpr auto kStopGrace = std::chrono::seconds(2);
 constexpr int kWorkerNice = 10;
 
 template <int kLevel, int kName>
@@ -147,7 +147,7 @@ Status Server::listen() {
 }
 
 HttpCounts Server::counts() const {
-  return {core_.connections, core_.accepted, core_.refused, core_.requests};
+  return {core_.connections, core_.accepted, core_.refused, core_.requests, core_.body_bytes};
 }
 
 void Server::accept() {

@@ -67,8 +67,7 @@ void append_quoted(std::string& out, std::string_view text) {
 
 bool write_line(const std::string& line) {
   pollfd ready{STDERR_FILENO, POLLOUT, 0};
-  if (::poll(&ready, 1, 0) == 1 && !(ready.revents & POLLOUT)) return false;
-  if (ready.revents == 0) return false;
+  if (::poll(&ready, 1, 0) != 1 || (ready.revents & (POLLOUT | POLLERR)) != POLLOUT) return false;
   return ::write(STDERR_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size());
 }
 

@@ -96,7 +96,7 @@ void read_stream(JsonFields& fields, Call& call) {
 // The engine's own.
 void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
   Request& r = call.request;
-  r.priority = static_cast<int>(fields.integer("priority", INT32_MIN, INT32_MAX).value_or(0));
+  r.priority = static_cast<int>(fields.integer("priority", -kMaxPriority, kMaxPriority).value_or(0));
   r.timeout = api.default_timeout;
   if (auto seconds = fields.number("timeout")) {
     if (*seconds > 0 && *seconds <= kMaxTimeoutSeconds)

@@ -15,6 +15,7 @@ namespace vitrine {
 inline constexpr std::size_t kMaxPrompts = 128;  // also of prompts times choices
 inline constexpr std::size_t kMaxSaltBytes = 256;
 inline constexpr double kMaxTimeoutSeconds = 1e6;
+inline constexpr int kMaxPriority = 1000;
 
 // What a client asked for at one of the two endpoints.
 struct Call {

@@ -1,5 +1,7 @@
 #include "server/openai_request.h"
 
+#include <random>
+
 #include "server/api_testing.h"
 
 namespace vitrine {
@@ -274,6 +276,46 @@ TEST_F(OpenaiRequest, ServerTimeoutIsADefault) {
   api.default_timeout = std::chrono::seconds(9);
   EXPECT_EQ(completion("").call.request.timeout, std::chrono::milliseconds(9000));
   EXPECT_EQ(completion(R"("timeout":0.0001)").call.request.timeout, std::chrono::milliseconds(1));
+}
+
+// Bodies with bytes changed, removed and doubled: an error of the client's, or a call that holds.
+TEST_F(OpenaiRequest, DamagedBodiesAreAnsweredAndHoldTheLimits) {
+  const std::string bodies[] = {
+      R"({"prompt":[[4,5],[6]],"n":2,"stop":["a","b"],"logit_bias":{"5":1},"stream":true,
+          "max_tokens":5,"logprobs":2,"echo":true,"seed":3,"samplers":["top_k"],"timeout":1.5})",
+      R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"max_tokens":3,
+          "top_logprobs":2,"logprobs":true,"stop_token_ids":[1],"vitrine":{"timings":true}})"};
+  std::mt19937 rng(1);
+  const std::string bytes = "{}[]\",:0123456789.-+eEtfn\\u\xff\x80 a";
+  int good = 0;
+  for (int i = 0; i < 40000; ++i) {
+    http.body = bodies[i % 2];
+    for (std::size_t edits = rng() % 4; edits > 0; --edits) {
+      std::size_t at = rng() % http.body.size();
+      if (rng() % 3 == 0)
+        http.body.erase(at, 1 + rng() % 3);
+      else if (rng() % 2 == 0)
+        http.body.insert(at, http.body.substr(rng() % http.body.size(), rng() % 9));
+      else
+        http.body[at] = bytes[rng() % bytes.size()];
+    }
+    ParsedCall p = i % 2 ? read_chat(api, http) : read_completion(api, http);
+    if (p.error) {
+      EXPECT_TRUE(p.error->status == 400 || p.error->status == 404);
+      EXPECT_FALSE(p.error->message.empty());
+      continue;
+    }
+    ++good;
+    const Request& r = p.call.request;
+    EXPECT_LE(p.call.prompts.size() * r.choices, kMaxPrompts) << http.body;
+    EXPECT_LE(r.max_tokens.value_or(0), api.context);
+    EXPECT_LE(r.top_logprobs, kMaxTopLogprobs);
+    for (const auto& prompt : p.call.prompts) {
+      EXPECT_TRUE(!prompt.empty() && prompt.size() < 64);
+      for (std::int32_t id : prompt) EXPECT_TRUE(id >= 0 && id < api.vocab);
+    }
+  }
+  EXPECT_GT(good, 5000);
 }
 
 }  // namespace
