@@ -347,6 +347,11 @@ void Scheduler::account(const Batch& batch, const StepRecord& r) {
   }
 }
 
+std::int64_t Scheduler::take_cache_ns() {
+  metrics_.prefix_seconds += static_cast<double>(cache_ns_) * 1e-9;
+  return std::exchange(cache_ns_, 0);
+}
+
 void Scheduler::commit(const Batch& batch) {
   for (const BatchEntry& entry : batch.entries) {
     Sequence& s = *entry.sequence;

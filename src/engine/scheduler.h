@@ -46,7 +46,7 @@ class Scheduler {
   const PrefixCache& cache() const { return cache_; }
   const PrefixHasher& hasher() const { return hasher_; }
   // Nanoseconds spent on prefixes, and sequences preempted, since the last call.
-  std::int64_t take_cache_ns() { return std::exchange(cache_ns_, 0); }
+  std::int64_t take_cache_ns();
   int take_preempted() { return std::exchange(preempted_, 0); }
 
   // Ends everything that is left, with `reason`.

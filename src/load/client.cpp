@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "load/http_connection.h"
+#include "load/slow_readers.h"
 
 namespace vitrine::load {
 namespace {
@@ -39,13 +40,6 @@ std::string request_head(const Target& target, std::string_view method_and_path)
                                 v6 ? "[" : "", target.host, v6 ? "]" : "", target.port);
   if (!target.api_key.empty()) out += fmt::format("Authorization: Bearer {}\r\n", target.api_key);
   return out;
-}
-
-std::string completion_request(const Target& target, const PlannedRequest& planned) {
-  std::string body = request_body(planned, target.model);
-  return request_head(target, "POST /v1/completions") +
-         fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.size()) +
-         body;
 }
 
 Result<Endpoints> resolve(const Target& target) {
@@ -263,6 +257,13 @@ class Fetch final : public HttpHandler {
 
 }  // namespace
 
+std::string completion_request(const Target& target, const PlannedRequest& planned) {
+  std::string body = request_body(planned, target.model);
+  return request_head(target, "POST /v1/completions") +
+         fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.size()) +
+         body;
+}
+
 Result<Target> parse_url(const std::string& url) {
   auto bad = [&] {
     return make_error(ErrorCode::kInvalid, "--url: found '{}', expected http://HOST[:PORT]", url);
@@ -320,6 +321,8 @@ Result<LoadTrace> run_load(const Target& target, const LoadSpec& spec) {
   Client client(target, spec, std::move(endpoints));
   bool open = spec.rate > 0;
   int concurrency = std::min(spec.concurrency, spec.max_connections);
+  std::optional<SlowReaders> slow;
+  if (spec.slow_readers > 0) slow.emplace(target, spec, spec.slow_readers, spec.slow_tokens);
   if (spec.warmup > 0) client.run({false, concurrency, -1, -1, spec.warmup, 0});
   return client.run({open, concurrency, 0, 1, spec.requests, spec.duration_s});
 }

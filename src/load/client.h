@@ -26,6 +26,9 @@ struct ServerInfo {
 };
 Result<ServerInfo> ask_info(const Target& target);
 
+// POST /v1/completions, head and body.
+std::string completion_request(const Target& target, const PlannedRequest& planned);
+
 // Warms up, then runs the load to its end. Fails only when the server's name cannot be resolved;
 // whatever goes wrong with a request is in its trace.
 Result<LoadTrace> run_load(const Target& target, const LoadSpec& spec);

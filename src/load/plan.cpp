@@ -39,6 +39,7 @@ json::object to_json(const LoadSpec& spec) {
           {"prompt", to_json(spec.prompt)},
           {"output", to_json(spec.output)},
           {"shared_prefix", spec.shared_prefix},
+          {"slow_readers", spec.slow_readers},
           {"seed", spec.seed},
           {"vocab", spec.vocab}};
 }
@@ -88,8 +89,10 @@ std::string request_body(const PlannedRequest& request, const std::string& model
   if (!model.empty()) out += "\"model\":" + json::serialize(json::string(model)) + ",";
   fmt::format_to(std::back_inserter(out),
                  "\"prompt\":[{}],\"max_tokens\":{},\"temperature\":0,\"ignore_eos\":true,"
-                 "\"stream\":true,\"stream_options\":{{\"include_usage\":true}}}}",
+                 "\"stream\":true,\"stream_options\":{{\"include_usage\":true}}",
                  fmt::join(request.prompt, ","), request.output_tokens);
+  if (request.logprobs > 0) out += fmt::format(",\"logprobs\":{}", request.logprobs);
+  out += "}";
   return out;
 }
 

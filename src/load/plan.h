@@ -33,6 +33,8 @@ struct LoadSpec {
   int vocab = 0;  // prompt ids are below it
   int max_connections = 2000;
   double timeout_s = 600;  // of one request
+  int slow_readers = 0;    // clients beside these that read a byte a second
+  int slow_tokens = 1024;  // length of the answers they ask for
 };
 json::object to_json(const LoadSpec& spec);
 
@@ -54,6 +56,7 @@ int draw_length(const LengthSpec& spec, Random& random);
 struct PlannedRequest {
   double gap_s = 0;  // after the arrival before; open loop only
   int output_tokens = 0;
+  int logprobs = 0;  // of so many tokens at each position
   std::vector<std::int32_t> prompt;
 };
 // Warm-up requests have negative indices.

@@ -122,6 +122,12 @@ void add_load(CLI::App& app, load::LoadSpec& spec) {
   app.add_option("--connections", spec.max_connections, "open at once, at most")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
+  app.add_option("--slow-readers", spec.slow_readers,
+                 "clients beside these that read a byte a second; not in the figures")
+      ->check(CLI::Range(0, 1000));
+  app.add_option("--slow-tokens", spec.slow_tokens, "length of the answers they ask for")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--timeout", spec.timeout_s, "seconds to wait for one answer")
       ->capture_default_str()
       ->check(CLI::Range(0.01, 1e5));

@@ -1,0 +1,25 @@
+// Clients that ask for long answers and read a byte a second. They are part of no statistics: the
+// question is what they do to the others. On a thread of their own, until this is destroyed.
+#pragma once
+
+#include <memory>
+
+#include "load/client.h"
+
+namespace vitrine::load {
+
+class SlowReaders {
+ public:
+  // Each answer has `tokens` tokens with the log probabilities of 20, far more bytes than the
+  // buffers of two sockets hold.
+  SlowReaders(const Target& target, const LoadSpec& spec, int count, int tokens);
+  ~SlowReaders();
+  SlowReaders(const SlowReaders&) = delete;
+  SlowReaders& operator=(const SlowReaders&) = delete;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace vitrine::load
