@@ -84,6 +84,8 @@ void add_counters(Page& page, const Metrics& m) {
   count("requests_rejected_total", "Requests refused because the queue was full.", m.rejected);
   count("steps_total", "Steps of the engine.", m.steps);
   page.counter("busy_seconds_total", "Time in steps.", m.busy_seconds);
+  page.counter("prefix_cache_seconds_total", "Of it, hashing and looking up prefixes.",
+               m.prefix_seconds);
   page.head("request_success_total", "counter", "Sequences that ended, by reason.");
   for (int i = 0; i < kFinishReasons; ++i)
     page.sample(
