@@ -76,8 +76,8 @@ test("a stream is the same answer in pieces", async () => {
     assert.equal(chunk.choices.length, 1);
     assert.equal(chunk.usage ?? null, null);
   }
-  // Tokens that are ready at the same time may share a chunk.
-  assert.ok(chunks.length > 5);
+  // A chunk for each token that shows something: bytes of unfinished characters do not.
+  assert.ok(chunks.length > 500, `${chunks.length} chunks for 1000 tokens`);
 });
 
 test("usage at the end of a stream", async () => {

@@ -53,7 +53,7 @@ for (const [path, body] of requests)
     const bytes = await bytes_of(path, body);
     const expected = events_of([bytes]);
     assert.equal(expected.at(-1), "[DONE]");
-    assert.ok(expected.length >= 3);
+    assert.ok(expected.length > 50, `${expected.length} events for 100 tokens or more`);
     for (const event of expected.slice(0, -1))
       assert.equal(typeof JSON.parse(event).id, "string");
     for (let at = 1; at < bytes.length; ++at) {
