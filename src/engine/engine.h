@@ -92,8 +92,8 @@ class Engine {
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Scratch> scratch_;
   std::vector<Batch> in_flight_;  // planned and run, not committed; oldest first
-  std::vector<Batch> spare_;     // emptied batches, for their memory
-  StepRecord record_;            // of the step in work
+  std::vector<Batch> spare_;      // emptied batches, for their memory
+  StepRecord record_;             // of the step in work
   std::uint64_t step_ = 0;
 
   std::atomic<int> waiting_{0};  // sequences in the scheduler's queue

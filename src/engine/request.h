@@ -77,8 +77,10 @@ class TokenStream {
   bool read(std::vector<TokenEvent>& events, std::vector<TokenLogprob>& top);
   // Blocks until the sequence has finished.
   const Finish& wait();
-  // Asks the engine to stop; it does so before its next step.
-  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  // Asks the engine to end the sequence; it does so before its next step. cancel(): nobody wants
+  // the rest. stop(): the reader found what ends the text (a stop string).
+  void cancel() { end_.store(End::kCancel, std::memory_order_relaxed); }
+  void stop() { end_.store(End::kStop, std::memory_order_relaxed); }
   // Logits of the positions asked for; complete when the sequence has finished.
   const std::map<int, std::vector<float>>& logits();
   // Complete with the first token, or when the sequence has finished. Not before.
@@ -92,12 +94,13 @@ class TokenStream {
   void push(TokenEvent event, const TokenLogprob* top);
   void add_logits(int position, std::vector<float> row);
   void close(Finish finish);
-  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  enum class End { kNone, kCancel, kStop };
+  End end_asked() const { return end_.load(std::memory_order_relaxed); }
   int backlog() const { return backlog_.load(std::memory_order_relaxed); }
 
   std::function<void()> on_ready_;
   int top_ = 0;  // entries of top_events_ per event
-  std::atomic<bool> cancelled_{false};
+  std::atomic<End> end_{End::kNone};
   std::atomic<int> backlog_{0};  // unread events
   PromptLogprobs prompt_logprobs_;
 

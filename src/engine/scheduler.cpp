@@ -64,8 +64,9 @@ void Scheduler::plan(Batch& batch, Clock::time_point now) {
 
 bool Scheduler::overdue(Sequence& s, Clock::time_point now) {
   if (s.finished) return false;
-  if (s.stream->cancelled())
-    finish(s, FinishReason::kCancelled);
+  if (s.stream->end_asked() != TokenStream::End::kNone)
+    finish(s, s.stream->end_asked() == TokenStream::End::kStop ? FinishReason::kStop
+                                                               : FinishReason::kCancelled);
   else if (s.deadline && now >= *s.deadline)
     finish(s, FinishReason::kTimeout);
   return s.finished;

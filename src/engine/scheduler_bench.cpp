@@ -30,9 +30,8 @@ std::unique_ptr<Sequence> make_sequence(const Scheduler& scheduler, std::uint64_
   s->root = scheduler.hasher().root("");
   s->keys.reserve((1 << 20) / kPage);
   for (int i = 0; (i + 1) * kPage <= kPrompt; ++i)
-    s->keys.push_back(
-        scheduler.hasher().extend(i == 0 ? s->root : s->keys.back(),
-                                  std::span(s->tokens).subspan(i * kPage, kPage)));
+    s->keys.push_back(scheduler.hasher().extend(i == 0 ? s->root : s->keys.back(),
+                                                std::span(s->tokens).subspan(i * kPage, kPage)));
   s->stream = std::make_shared<TokenStream>();
   s->submitted = Clock::now();
   return s;

@@ -78,7 +78,7 @@ struct Metrics {
   int running = 0, waiting = 0;                          // now
   double kv_usage = 0;                                   // share of pages in use, fullest group
   double busy_seconds = 0;                               // in steps
-  double prefix_seconds = 0;                             // of these, hashing and looking up prefixes
+  double prefix_seconds = 0;  // of these, hashing and looking up prefixes
 };
 
 }  // namespace vitrine

@@ -56,8 +56,8 @@ int draw_length(const LengthSpec& spec, Random& random);
 struct PlannedRequest {
   double gap_s = 0;  // after the arrival before; open loop only
   int output_tokens = 0;
-  int logprobs = 0;  // of so many tokens at each position
   std::vector<std::int32_t> prompt;
+  int logprobs = 0;  // of so many tokens at each position
 };
 // Warm-up requests have negative indices.
 PlannedRequest plan_request(const LoadSpec& spec, std::int64_t index);

@@ -35,7 +35,7 @@ void ChoiceReader::pump(std::size_t most) {
     top_.insert(top_.end(), top, top + k);
   }
   if (stopped()) {
-    stream_->cancel();
+    stream_->stop();
     at_ = pending_.size();
   }
   if (!ended_ || behind()) return;

@@ -96,7 +96,8 @@ void read_stream(JsonFields& fields, Call& call) {
 // The engine's own.
 void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
   Request& r = call.request;
-  r.priority = static_cast<int>(fields.integer("priority", -kMaxPriority, kMaxPriority).value_or(0));
+  r.priority =
+      static_cast<int>(fields.integer("priority", -kMaxPriority, kMaxPriority).value_or(0));
   r.timeout = api.default_timeout;
   if (auto seconds = fields.number("timeout")) {
     if (*seconds > 0 && *seconds <= kMaxTimeoutSeconds)
@@ -271,7 +272,9 @@ void read_chat_fields(const Api& api, const HttpRequest& http, JsonFields& field
   ChatPrompt prompt;
   if (!fields.error()) prompt = format_chat(*api.tokenizer, messages);
   read_stops(api, fields, std::move(prompt.stops), call);
-  for (std::int32_t id : prompt.stop_token_ids) r.stop_token_ids.push_back(id);
+  // The end of a turn is an end of the text like EOS.
+  if (!r.ignore_eos)
+    for (std::int32_t id : prompt.stop_token_ids) r.stop_token_ids.push_back(id);
   if (fields.error()) return;
   call.prompts.push_back(std::move(prompt.ids));
   check_lengths(api, fields, "messages", call);

@@ -68,7 +68,7 @@ TEST(Usage, BadValuesAreOneAndNamed) {
   expect_refused(generate(kLlama, {"--threads", "-2"}), {"threads", "-2"});
   expect_refused(generate(kLlama, {"--ctx", "-1"}), {"context", "-1"});
   expect_refused(generate(kLlama, {"--ctx", "4096"}), {"4096", "128"});
-  expect_refused(generate(kLlama, {"--sequences", "0"}), {"sequences", "0"});
+  expect_refused(generate(kLlama, {"--sequences", "-1"}), {"sequences", "-1"});
   expect_refused(generate(kLlama, {"--step-tokens", "0"}), {"step tokens", "0"});
   expect_refused(generate(kLlama, {"--page-size", "17"}), {"page size", "17"});
   expect_refused(generate(kLlama, {"--max-tokens", "-5"}), {"max_tokens", "-5"});

@@ -55,7 +55,7 @@ Result<int> generate(const Flags& f) {
     if (text && text->stopped()) continue;  // made before the engine saw the end
     tokens.push_back(event->token);
     if (text) out += text->push(event->token);
-    if (text && text->stopped()) stream->cancel();
+    if (text && text->stopped()) stream->stop();
   }
   const Finish& finish = stream->wait();
   if (finish.reason == FinishReason::kError)

@@ -29,8 +29,8 @@ Result<int> stream_once(const Flags& f, Engine& engine, const Tokenizer& tokeniz
   };
   while (auto event = stream->next()) {
     show(text.push(event->token));
-    // A stop string, or whoever read this has gone.
-    if (text.stopped() || std::ferror(stdout)) stream->cancel();
+    if (text.stopped()) stream->stop();
+    if (std::ferror(stdout)) stream->cancel();  // whoever read this has gone
   }
   show(text.finish() + "\n");
   const Finish& finish = stream->wait();
