@@ -143,7 +143,6 @@ Result<int> serve(const Flags& f) {
   api.started_unix = std::time(nullptr);
   VT_TRY(api.defaults, f.sampling.resolve(file->generation()));
   sigset_t signals = block_signals();
-  std::signal(SIGPIPE, SIG_IGN);  // whoever read our log may have gone
   // The port first: one that is taken is known before the model is loaded.
   VT_TRY(auto http, HttpServer::create(f.http, api_routes(api)));
   api.http_counts = [&http] { return http->counts(); };
