@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdlib>
+#include <filesystem>
 
+#include "builtin/builtin.h"
 #include "cli/output.h"
 #include "engine/generation.h"
 #include "sampling/presets.h"
@@ -43,12 +46,39 @@ bool parse_number(std::string_view text, T& value) {
 
 }  // namespace
 
-void ModelFlag::add(CLI::App& app) {
-  app.add_option("model", path, "a GGUF file or a Hugging Face folder")->required();
+void ModelFlag::add(CLI::App& app, const char* name) {
+  app.add_option(name, path, "a GGUF file, a Hugging Face folder, or a name of `vitrine models`")
+      ->required();
+}
+
+void ModelFlag::add_optional(CLI::App& app, const char* built_in) {
+  path = built_in;
+  app.add_option("model", path, "a GGUF file, a Hugging Face folder, or a name of `vitrine models`")
+      ->capture_default_str();
+}
+
+std::string models_folder() {
+  const char* folder = std::getenv("VITRINE_MODELS");
+  return folder != nullptr && *folder != 0 ? folder : "models";
 }
 
 Result<std::shared_ptr<const ModelFile>> ModelFlag::open() const {
-  VT_TRY(auto file, ModelFile::open(path));
+  namespace fs = std::filesystem;
+  // A built-in name means the same in every folder; a file of that name is ./NAME.
+  if (const BuiltinModel* model = find_builtin(path)) {
+    VT_TRY(auto file, ModelFile::open_gguf(model->bytes, path));
+    return std::shared_ptr<const ModelFile>(std::move(file));
+  }
+  std::error_code ignored;
+  std::string found = path;
+  if (!fs::exists(path, ignored) && path.find('/') == std::string::npos) {
+    fs::path in_folder = fs::path(models_folder()) / path;
+    if (fs::exists(in_folder, ignored))
+      found = in_folder.string();
+    else if (fs::exists(in_folder.string() + ".gguf", ignored))
+      found = in_folder.string() + ".gguf";
+  }
+  VT_TRY(auto file, ModelFile::open(found));
   return std::shared_ptr<const ModelFile>(std::move(file));
 }
 

@@ -13,11 +13,16 @@
 
 namespace vitrine {
 
+// The name of a built-in model, a path, or the name of a model in the models folder.
 struct ModelFlag {
   std::string path;
-  void add(CLI::App& app);
+  void add(CLI::App& app, const char* name = "model");
+  // For commands that can do without: the built-in model of that name is taken then.
+  void add_optional(CLI::App& app, const char* built_in);
   Result<std::shared_ptr<const ModelFile>> open() const;
 };
+// $VITRINE_MODELS, otherwise `models` in the current folder. May not exist.
+std::string models_folder();
 
 // --backend, --threads, --isa, --ctx, --kv-type, --sequences and others; with add_serving() those
 // that matter to a server: queue, policy, prefix cache.

@@ -153,6 +153,11 @@ Result<int> serve(const Flags& f) {
     fmt::print("vitrine is ready: {}://{}:{} (model {}, backend {})\n",
                f.http.tls_certificate.empty() ? "http" : "https", f.http.host, http->port(),
                api.model_name, engine->backend().description());
+    if (f.http.api_keys_file.empty() && f.http.tls_certificate.empty())
+      fmt::print(
+          "try: curl http://{}:{}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", "
+          "\"content\": \"Tell me a story about a fox.\"}}]}}'\n",
+          f.http.host, http->port());
     std::fflush(stdout);
     http->run();
   }
@@ -163,7 +168,7 @@ Result<int> serve(const Flags& f) {
 
 std::function<int()> add(CLI::App& app) {
   auto f = std::make_shared<Flags>();
-  f->model.add(app);
+  f->model.add_optional(app, "demo");
   add_http_flags(app, f->http);
   add_seconds(app, "--header-timeout", f->http.header_timeout, "seconds for a request's head");
   add_seconds(app, "--body-timeout", f->http.body_timeout, "seconds without a byte of the body");
