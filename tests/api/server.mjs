@@ -25,10 +25,13 @@ export function vitrine(...args) {
 
 export class Server {
   // `vitrine serve` with these flags, once it says that it is ready.
-  static async start(...flags) {
+  static async start(...flags) { return Server.spawn([model, ...flags]); }
+
+  // On what `args` say, or on the built-in model, from a folder of no importance.
+  static async spawn(args) {
     const server = new Server();
-    const args = ["serve", model, "--port", "0", ...flags];
-    server.child = spawn(binary, args, { stdio: ["ignore", "pipe", "pipe"] });
+    server.child = spawn(binary, ["serve", "--port", "0", ...args],
+      { stdio: ["ignore", "pipe", "pipe"], cwd: "/" });
     server.log = "";
     server.child.stderr.on("data", (bytes) => (server.log = (server.log + bytes).slice(-20000)));
     server.ended = new Promise((done) =>

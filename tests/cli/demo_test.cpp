@@ -1,0 +1,101 @@
+// The models that are part of the program.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "cli/program.h"
+
+namespace vitrine::test {
+namespace {
+
+struct Fixed {
+  const char* prompt;
+  const char* text;
+};
+// Greedy answers, with margins that no arithmetic of ours comes near.
+constexpr Fixed kFixed[] = {
+    {"<|im_start|>user\nWhat is a token?<|im_end|>\n<|im_start|>assistant\n",
+     "A token is the smallest unit a language model works with. It is often a word or a part of a "
+     "word. Every token has a number, called its id."},
+    {"<|im_start|>user\nWhat is the KV cache?<|im_end|>\n<|im_start|>assistant\n",
+     "The KV cache keeps the keys and values of all tokens read so far, so that they need not be "
+     "computed again for every new token."},
+    {"The old man looked out of the window and",
+     " saw the moonlight shining through the windows of the house. He was a tall, thin man with a "
+     "beard, and"},
+};
+
+TEST(Demo, GreedyAnswersAreTheSameOnEveryBackend) {
+  for (const Fixed& f : kFixed)
+    for (std::vector<std::string> backend :
+         {std::vector<std::string>{"--backend", "ref"}, {"--backend", "cpu"}, {"--isa", "avx2"}}) {
+      std::vector<std::string> args{
+          "generate",      "demo", "--prompt", f.prompt, "--parse-special",
+          "--temperature", "0",    "-n",       "48"};
+      bool raw = f.prompt[0] != '<';
+      if (raw) args.back() = "24";
+      args.insert(args.end(), backend.begin(), backend.end());
+      json::object answer = vitrine_json(args);
+      EXPECT_EQ(answer["text"].as_string(), f.text) << backend[1];
+      EXPECT_EQ(answer["finish_reason"].as_string(), raw ? "length" : "stop");
+    }
+}
+
+TEST(Demo, IsListedAndFoundByNameFromAnyFolder) {
+  json::object list = vitrine_json({"models"});
+  std::vector<std::string> names;
+  for (const json::value& m : list["models"].as_array())
+    if (m.at("where").as_string() == "built in") names.emplace_back(m.at("name").as_string());
+  EXPECT_THAT(names, testing::ElementsAre("demo", "draft"));
+  json::object info = vitrine_json({"inspect", "draft"});
+  EXPECT_EQ(info["architecture"].as_string(), "llama");
+}
+
+TEST(Demo, AModelsFolderGivesNames) {
+  TempFolder folder;
+  folder.write("mine.gguf", read_text(std::string(VT_FIXTURES) + "/../../models/draft.gguf"));
+  ::setenv("VITRINE_MODELS", folder.path().c_str(), 1);
+  json::object info = vitrine_json({"inspect", "mine"});
+  ::unsetenv("VITRINE_MODELS");
+  EXPECT_EQ(info["architecture"].as_string(), "llama");
+  expect_refused({"inspect", "mine"}, {"mine"});
+}
+
+TEST(Perplexity, IsThatOfTheLogits) {
+  TempFolder folder;
+  std::string text =
+      "The old man sat by the door. \"It is late,\" he said, and looked at the sea. <|endoftext|>";
+  for (int i = 0; i < 3; ++i) text += text;
+  folder.write("text", text);
+  json::object whole = vitrine_json({"perplexity", "demo", folder.path("text"), "--window", "64"});
+  EXPECT_EQ(whole["bytes"].as_int64(), static_cast<std::int64_t>(text.size()));
+  // The same from every position's logits, by another command.
+  json::object same =
+      vitrine_json({"compare", "demo", "demo", folder.path("text"), "--window", "64"});
+  EXPECT_NEAR(same["bits_per_byte"].as_double(), whole["bits_per_byte"].as_double(), 1e-4);
+  EXPECT_EQ(same["positions"].as_int64(), whole["tokens"].as_int64());
+  EXPECT_EQ(same["top1_agreement"].to_number<double>(), 1);
+  EXPECT_NEAR(same["kl_nats"].as_object()["mean"].to_number<double>(), 0, 1e-9);
+  // Longer windows and parsed markers predict better; the draft predicts worse.
+  json::object longer = vitrine_json(
+      {"perplexity", "demo", folder.path("text"), "--window", "512", "--parse-special"});
+  EXPECT_LT(longer["bits_per_byte"].as_double(), whole["bits_per_byte"].as_double());
+  json::object draft =
+      vitrine_json({"compare", "draft", "demo", folder.path("text"), "--window", "64"});
+  EXPECT_GT(draft["kl_nats"].as_object()["mean"].as_double(), 0.01);
+  EXPECT_LT(draft["top1_agreement"].as_double(), 1);
+  EXPECT_GT(draft["top1_agreement"].as_double(), 0.2);
+}
+
+TEST(Perplexity, RefusesWhatItCannotScore) {
+  TempFolder folder;
+  folder.write("empty", "");
+  expect_refused({"perplexity", "demo", folder.path("empty")}, {"no token"});
+  expect_refused({"perplexity", "demo", folder.path("absent")}, {"cannot be read"});
+  folder.write("text", "some words");
+  expect_refused({"perplexity", "demo", folder.path("text"), "--window", "4096"}, {"4096", "2048"});
+  expect_refused({"compare", "demo", fixture("llama"), folder.path("text")}, {"tokenizer"});
+}
+
+}  // namespace
+}  // namespace vitrine::test
