@@ -16,6 +16,13 @@ std::vector<PrefixCache::Group> cache_groups(const MemoryPlan& plan) {
   return groups;
 }
 
+// place() turns one into the other.
+static_assert(static_cast<int>(CacheMiss::kNone) == static_cast<int>(MissKind::kNone) &&
+              static_cast<int>(CacheMiss::kNew) == static_cast<int>(MissKind::kNew) &&
+              static_cast<int>(CacheMiss::kDiffers) == static_cast<int>(MissKind::kDiffers) &&
+              static_cast<int>(CacheMiss::kEvicted) == static_cast<int>(MissKind::kEvicted) &&
+              static_cast<int>(CacheMiss::kWindow) == static_cast<int>(MissKind::kWindow));
+
 // Adds the time until its end to a sum.
 class Stopwatch {
  public:
@@ -151,8 +158,7 @@ bool Scheduler::fits(const Sequence& s) const {
     int length = std::min(s.prefill_end + 1, plan_.context);
     int pages = (length + plan_.page_size - 1) / plan_.page_size;
     int needed = std::min(pages, plan_.groups[g].pages_per_sequence) - s.tables[g].held();
-    int headroom = running() == 0 ? 0 : running();
-    if (needed + headroom > cache_.pool(g).available()) return false;
+    if (needed + running() > cache_.pool(g).available()) return false;
   }
   return true;
 }

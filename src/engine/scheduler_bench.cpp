@@ -47,7 +47,6 @@ void plan_decode(benchmark::State& state) {
   for (int i = 0; i < 2 * n; ++i) scheduler.add(make_sequence(scheduler, i + 1));
   Batch batch;
   StepRecord record;
-  std::vector<TokenEvent> events;
   auto commit = [&] {
     for (BatchEntry& e : batch.entries) e.sampled = 1;
     scheduler.account(batch, record);
