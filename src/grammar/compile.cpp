@@ -276,4 +276,23 @@ Result<grammar::Machine> compile_machine(const ConstraintSpec& spec) {
   return grammar::link(program, what, budget);
 }
 
+ConstraintCompiler::ConstraintCompiler(std::vector<std::string> pieces)
+    : trie_(std::make_shared<grammar::TokenTrie>(std::move(pieces))),
+      store_(std::make_shared<grammar::MaskStore>()),
+      cache_(kCacheBytes) {}
+
+Result<std::shared_ptr<const Constraint>> ConstraintCompiler::compile(const ConstraintSpec& spec) {
+  const std::string key = grammar::cache_key(spec);
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = cache_.find(key)) return found;
+  }
+  VT_TRY(grammar::Machine machine, compile_machine(spec));
+  auto made = std::make_shared<const Constraint>(std::move(machine), trie_, store_,
+                                                 spec.tools.spelled_tokens);
+  std::lock_guard lock(mutex_);
+  cache_.insert(key, made, made->bytes() + key.size());
+  return made;
+}
+
 }  // namespace vitrine

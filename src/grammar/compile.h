@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "grammar/constraint.h"
+#include "grammar/compiler.h"
 
 namespace vitrine::grammar {
 

@@ -1,9 +1,5 @@
 #include "grammar/constraint.h"
 
-#include "base/json.h"
-#include "base/utf8.h"
-#include "grammar/compile.h"
-
 namespace vitrine {
 
 using grammar::Config;
@@ -12,16 +8,13 @@ using grammar::Stepper;
 using grammar::TokenMask;
 
 Constraint::Constraint(grammar::Machine machine, std::shared_ptr<const grammar::TokenTrie> trie,
+                       std::shared_ptr<grammar::MaskStore> store,
                        std::vector<std::pair<std::int32_t, std::string>> spelled)
     : machine_(std::move(machine)),
       trie_(std::move(trie)),
       spelled_(std::move(spelled)),
-      masks_(machine_, *trie_) {
+      masks_(machine_, *trie_, std::move(store)) {
   masks_.warm_up();
-}
-
-std::size_t Constraint::bytes() const {
-  return sizeof(*this) + machine_.bytes() + grammar::Masks::kMaskBytes + grammar::Masks::kWideBytes;
 }
 
 ConstraintMatcher::ConstraintMatcher(std::shared_ptr<const Constraint> constraint)
@@ -96,23 +89,6 @@ void ConstraintMatcher::compact() {
     c.frame = at;
   }
   frames_ = std::move(fresh);
-}
-
-ConstraintCompiler::ConstraintCompiler(std::vector<std::string> pieces)
-    : trie_(std::make_shared<grammar::TokenTrie>(std::move(pieces))), cache_(kCacheBytes) {}
-
-Result<std::shared_ptr<const Constraint>> ConstraintCompiler::compile(const ConstraintSpec& spec) {
-  const std::string key = grammar::cache_key(spec);
-  {
-    std::lock_guard lock(mutex_);
-    if (auto found = cache_.find(key)) return found;
-  }
-  VT_TRY(grammar::Machine machine, compile_machine(spec));
-  auto made =
-      std::make_shared<const Constraint>(std::move(machine), trie_, spec.tools.spelled_tokens);
-  std::lock_guard lock(mutex_);
-  cache_.insert(key, made, made->bytes() + key.size());
-  return made;
 }
 
 }  // namespace vitrine

@@ -1,9 +1,9 @@
 // Constraints on an answer's text: what callers see of this folder.
 //
-// A ConstraintSpec says what the text must be. ConstraintCompiler turns it into a Constraint, which
-// is immutable and shared by all answers under it; that takes up to a second of a worker's time and
-// is bounded in time and memory whatever the spec says. Each answer has a ConstraintMatcher, which
-// tells what tokens may come next and is told which one came.
+// A ConstraintSpec says what the text must be. ConstraintCompiler (compiler.h) turns it into a
+// Constraint, which is immutable and shared by all answers under it; that takes up to a second of a
+// worker's time and is bounded in time and memory whatever the spec says. Each answer has a
+// ConstraintMatcher, which tells what tokens may come next and is told which one came.
 //
 //   auto compiler = std::make_shared<ConstraintCompiler>(pieces);
 //   Result<std::shared_ptr<const Constraint>> c = compiler->compile({.kind = ..., .text = ...});
@@ -11,77 +11,30 @@
 //   matcher.mask() -> bits of tokens; matcher.accept(token); matcher.may_end() -> EOS may be drawn
 #pragma once
 
-#include <boost/json/value.hpp>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "base/result.h"
 #include "grammar/masks.h"
 
 namespace vitrine {
 
-// Tool calls: text around JSON. The text is
-//
-//   begin  call  (separator call)*  end        with `min_calls` to `max_calls` calls
-//
-// and a call is the prefix of one of the alternatives, JSON that its schema admits, its suffix.
-// With `lazy`, any text may come before the first `begin`, and the text may end without one: what
-// the model says freely is free until it spells `begin`, and constrained from there on. For Hermes:
-//
-//   begin "<tool_call>\n", prefix {"name": "get_time", "arguments": , suffix },
-//   separator "\n</tool_call>\n<tool_call>\n", end "\n</tool_call>"
-struct ToolCallSpec {
-  struct Alternative {
-    std::string prefix;
-    boost::json::value schema;  // true: any JSON
-    std::string suffix;
-  };
-  std::vector<Alternative> alternatives;
-  std::string begin, separator, end;
-  std::uint64_t min_calls = 1, max_calls = 1;
-  bool lazy = false;  // needs a `begin`
-  // Special tokens that stand for their text, where a format uses some ("[TOOL_CALLS]").
-  std::vector<std::pair<std::int32_t, std::string>> spelled_tokens;
-};
-
-struct ConstraintSpec {
-  enum class Kind : std::uint8_t {
-    kJsonObject,  // any JSON object
-    kJsonSchema,  // JSON that `schema` admits
-    kGrammar,     // what the GBNF `text` derives
-    kRegex,       // what `text` matches as a whole
-    kChoice,      // one of `choices`
-    kToolCalls,   // see above
-  };
-  Kind kind = Kind::kJsonObject;
-  std::string text = {};
-  boost::json::value schema = {};
-  std::vector<std::string> choices = {};
-  ToolCallSpec tools = {};
-  // Members of objects may come in any order; otherwise they come in the order of the schema, as
-  // OpenAI's API has it.
-  bool any_order = false;
-  std::string name = {};  // of the field, for errors; empty: "grammar", "regex"...
-};
-
-inline constexpr std::size_t kMaxConstraintChoices = 10000;
-inline constexpr std::size_t kMaxConstraintBytes = 1 << 20;
-
 // Immutable, but for caches that lock themselves.
 class Constraint {
  public:
+  // `spelled`: special tokens that stand for their text.
   Constraint(grammar::Machine machine, std::shared_ptr<const grammar::TokenTrie> trie,
+             std::shared_ptr<grammar::MaskStore> store,
              std::vector<std::pair<std::int32_t, std::string>> spelled);
 
   const grammar::Machine& machine() const { return machine_; }
   const grammar::TokenTrie& trie() const { return *trie_; }
   grammar::Masks& masks() const { return masks_; }
   const std::vector<std::pair<std::int32_t, std::string>>& spelled() const { return spelled_; }
-  // With caches filled.
-  std::size_t bytes() const;
+  std::size_t bytes() const { return sizeof(*this) + machine_.bytes(); }
 
  private:
   grammar::Machine machine_;
@@ -112,25 +65,5 @@ class ConstraintMatcher {
   std::vector<grammar::Config> configs_;
   bool ended_ = false;
 };
-
-// Compiles, and keeps what was compiled, least recently used out first. Thread-safe.
-class ConstraintCompiler {
- public:
-  static constexpr std::size_t kCacheBytes = std::size_t{256} << 20;
-
-  // Bytes of each token by id; empty for special tokens (see TokenTrie).
-  explicit ConstraintCompiler(std::vector<std::string> pieces);
-
-  Result<std::shared_ptr<const Constraint>> compile(const ConstraintSpec& spec);
-  const grammar::TokenTrie& trie() const { return *trie_; }
-
- private:
-  std::shared_ptr<const grammar::TokenTrie> trie_;
-  std::mutex mutex_;
-  grammar::Lru<Constraint, std::string> cache_;  // guarded by mutex_
-};
-
-// Without a vocabulary: the automaton alone, for tests and tools.
-Result<grammar::Machine> compile_machine(const ConstraintSpec& spec);
 
 }  // namespace vitrine

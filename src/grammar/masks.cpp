@@ -1,6 +1,7 @@
 #include "grammar/masks.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace vitrine::grammar {
 namespace {
@@ -121,8 +122,11 @@ class Masks::Walk {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> open_;  // node, its copy; by depth
 };
 
-Masks::Masks(const Machine& machine, const TokenTrie& trie)
-    : machine_(machine), trie_(trie), masks_(kMaskBytes), wides_(kWideBytes) {}
+Masks::Masks(const Machine& machine, const TokenTrie& trie, std::shared_ptr<MaskStore> store)
+    : machine_(machine), trie_(trie), store_(std::move(store)) {
+  static std::atomic<std::uint64_t> made{0};
+  salt_ = mix(++made, 0x51ED270B35A3F7C1ull);
+}
 
 std::uint64_t Masks::key_of(const Config& c, const Frames& frames) const {
   std::uint64_t count = c.count;
@@ -131,7 +135,7 @@ std::uint64_t Masks::key_of(const Config& c, const Frames& frames) const {
   return mix(c.state, count);
 }
 
-std::shared_ptr<const Masks::Wide> Masks::wide(const Config& c, Frames& frames) {
+std::shared_ptr<const WideMask> Masks::wide(const Config& c, Frames& frames) {
   const Frame own = frames[c.frame];
   const std::size_t before = frames.size();
   Config alone{c.state, Frames::kEscape, c.count};
@@ -141,20 +145,20 @@ std::shared_ptr<const Masks::Wide> Masks::wide(const Config& c, Frames& frames) 
     copy.nesting = 0;
     alone.frame = frames.push(copy);
   }
-  const std::uint64_t key = mix(key_of(c, frames), frames[alone.frame].hash);
-  std::shared_ptr<const Wide> found;
+  const std::uint64_t key = salt_ ^ mix(key_of(c, frames), frames[alone.frame].hash);
+  std::shared_ptr<const WideMask> found;
   {
-    std::lock_guard lock(mutex_);
-    found = wides_.find(key);
+    std::lock_guard lock(store_->mutex);
+    found = store_->wides.find(key);
   }
   if (!found) {
-    auto made = std::make_shared<Wide>();
+    auto made = std::make_shared<WideMask>();
     made->inside = trie_.empty_mask();
     Walk(machine_, trie_, frames, made->inside, &made->other).run(trie_.nodes(), alone);
     made->other.shrink_to_fit();
     found = made;
-    std::lock_guard lock(mutex_);
-    wides_.insert(key, found, made->inside.bytes() + made->other.size() * sizeof(TrieNode));
+    std::lock_guard lock(store_->mutex);
+    store_->wides.insert(key, found, made->inside.bytes() + made->other.size() * sizeof(TrieNode));
   }
   frames.truncate(before);
   return found;
@@ -162,8 +166,7 @@ std::shared_ptr<const Masks::Wide> Masks::wide(const Config& c, Frames& frames) 
 
 void Masks::warm_up() {
   Frames frames(machine_, trie_.longest());
-  const std::size_t each = trie_.empty_mask().bytes();
-  std::size_t room = std::min<std::size_t>(kWideBytes / 2 / each, 64);
+  int room = 32;
   for (StateId s = 0; s < machine_.states() && room > 0; ++s) {
     const std::uint8_t flags = machine_.flags(s);
     if (!(flags & Machine::kWide) || (flags & Machine::kKey)) continue;
@@ -173,11 +176,11 @@ void Masks::warm_up() {
 }
 
 std::shared_ptr<const TokenMask> Masks::mask(std::span<const Config> configs, Frames& frames) {
-  std::uint64_t key = configs.size();
+  std::uint64_t key = salt_ + configs.size();
   for (const Config& c : configs) key += mix(key_of(c, frames), frames[c.frame].hash);
   {
-    std::lock_guard lock(mutex_);
-    if (auto found = masks_.find(key)) return found;
+    std::lock_guard lock(store_->mutex);
+    if (auto found = store_->masks.find(key)) return found;
   }
   auto made = std::make_shared<TokenMask>(trie_.empty_mask());
   const std::size_t before = frames.size();
@@ -192,8 +195,8 @@ std::shared_ptr<const TokenMask> Masks::mask(std::span<const Config> configs, Fr
     Walk(machine_, trie_, frames, *made, nullptr).run(part->other, c);
   }
   frames.truncate(before);
-  std::lock_guard lock(mutex_);
-  masks_.insert(key, made, made->bytes());
+  std::lock_guard lock(store_->mutex);
+  store_->masks.insert(key, made, made->bytes());
   return made;
 }
 

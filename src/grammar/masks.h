@@ -20,36 +20,44 @@
 
 namespace vitrine::grammar {
 
+// What is decided by a wide state and its own frame.
+struct WideMask {
+  TokenMask inside;             // tokens that may come whatever is under the state
+  std::vector<TrieNode> other;  // tokens that it depends on
+};
+
+// Masks of all constraints, least recently used out first.
+struct MaskStore {
+  static constexpr std::size_t kBytes = std::size_t{64} << 20;  // of each kind
+
+  std::mutex mutex;
+  // Guarded by mutex.
+  Lru<TokenMask> masks{kBytes};
+  Lru<WideMask> wides{kBytes};
+};
+
 // The masks of one machine over one vocabulary. Thread-safe.
 class Masks {
  public:
-  static constexpr std::size_t kMaskBytes = 16 << 20, kWideBytes = 16 << 20;
+  // Machine and tokens outlive this.
+  Masks(const Machine& machine, const TokenTrie& trie, std::shared_ptr<MaskStore> store);
 
-  // Both outlive this.
-  Masks(const Machine& machine, const TokenTrie& trie);
-
-  // Works out the wide states of the machine, as far as there is room for them.
+  // Works out the first wide states of the machine.
   void warm_up();
   // Tokens that keep the text possible; those that end it are not the machine's business.
   // `frames` is used as scratch and left as it was.
   std::shared_ptr<const TokenMask> mask(std::span<const Config> configs, Frames& frames);
 
  private:
-  struct Wide {
-    TokenMask inside;             // whatever is under the state
-    std::vector<TrieNode> other;  // tokens that it depends on
-  };
   class Walk;
 
   std::uint64_t key_of(const Config& c, const Frames& frames) const;
-  std::shared_ptr<const Wide> wide(const Config& c, Frames& frames);
+  std::shared_ptr<const WideMask> wide(const Config& c, Frames& frames);
 
   const Machine& machine_;
   const TokenTrie& trie_;
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  Lru<TokenMask> masks_;
-  Lru<Wide> wides_;
+  std::shared_ptr<MaskStore> store_;
+  std::uint64_t salt_;  // tells this machine's keys from others'
 };
 
 }  // namespace vitrine::grammar

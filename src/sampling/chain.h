@@ -22,6 +22,9 @@ struct DrawSpec {
   std::uint64_t position;                     // index of the token in its sequence
   bool logprob = true;                        // costs a pass of exponentials over the vocabulary
   std::span<const std::int32_t> banned = {};  // tokens that cannot be drawn here
+  // Bits of the only tokens that can be, by id, and further ones; null: all can.
+  const std::vector<std::uint64_t>* allowed = nullptr;
+  std::span<const std::int32_t> also_allowed = {};
 };
 
 struct Choice {

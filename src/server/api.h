@@ -13,6 +13,7 @@
 
 #include "engine/engine.h"
 #include "sampling/params.h"
+#include "server/constraint_fields.h"
 #include "server/http.h"
 #include "tokenizer/tokenizer.h"
 
@@ -49,6 +50,7 @@ struct Api {
 
   std::atomic<bool> draining{false};
   LiveStreams live;
+  ConstraintSource constraints;
 
   // After `version`.
   void attach(Engine& served);

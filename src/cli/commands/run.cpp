@@ -21,7 +21,7 @@ Result<int> stream_once(const Flags& f, Engine& engine, const Tokenizer& tokeniz
                         const std::string& prompt) {
   auto ids = tokenizer.encode(prompt, {.parse_special = f.generation.parse_special});
   VT_TRY(TextStream text, f.generation.text(tokenizer, ids));
-  VT_TRY(Request request, f.generation.request(ids, engine.file()));
+  VT_TRY(Request request, f.generation.request(ids, engine.file(), &tokenizer));
   VT_TRY(auto stream, engine.submit(std::move(request)));
   auto show = [](const std::string& part) {
     std::fwrite(part.data(), 1, part.size(), stdout);
