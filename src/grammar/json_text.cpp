@@ -109,6 +109,74 @@ void write_string(Nfa& nfa, StateId from, StateId to) {
   nfa.text(loop, to, "\"");
 }
 
+namespace {
+
+// The characters that lead from one state of the contents to others, as they are spelt. State s of
+// the contents is state base + s of the text.
+class Spelling {
+ public:
+  Spelling(Nfa& nfa, const Dfa& dfa, StateId s, StateId base)
+      : nfa_(nfa), dfa_(dfa), s_(s), base_(base) {}
+
+  void write() {
+    for (int b = 0x20; b < 256;) {
+      const StateId t = dfa_.step(s_, static_cast<std::uint8_t>(b));
+      int end = b + 1;
+      while (end < 256 && end != '"' && end != '\\' && b != '"' && b != '\\' &&
+             dfa_.step(s_, static_cast<std::uint8_t>(end)) == t)
+        ++end;
+      if (t != kDead && b != '"' && b != '\\')
+        nfa_.bytes(base_ + s_, base_ + t, static_cast<std::uint8_t>(b),
+                   static_cast<std::uint8_t>(end - 1));
+      b = end;
+    }
+    for (int b = 0; b < 256; ++b)
+      if (const char c = short_escape(static_cast<std::uint8_t>(b)); c != '\0' && live(b))
+        nfa_.text(escape(), base_ + to(b), std::string_view(&c, 1));
+    controls();
+  }
+
+ private:
+  StateId to(int byte) const { return dfa_.step(s_, static_cast<std::uint8_t>(byte)); }
+  bool live(int byte) const { return to(byte) != kDead; }
+  StateId escape() {
+    if (escape_ == kDead) {
+      escape_ = nfa_.add();
+      nfa_.text(base_ + s_, escape_, "\\");
+    }
+    return escape_;
+  }
+
+  // \u0000 to \u001f; in most places they all lead to the same state.
+  void controls() {
+    bool same = true, any = false;
+    for (int b = 0; b < 0x20; ++b) same = same && to(b) == to(0), any = any || live(b);
+    if (!any) return;
+    StateId digits = nfa_.add();
+    nfa_.text(escape(), digits, "u00");
+    if (same) {
+      StateId last = nfa_.add();
+      nfa_.bytes(digits, last, '0', '1');
+      hex_digits(nfa_, last, base_ + to(0), 1);
+      return;
+    }
+    for (int b = 0; b < 0x20; ++b) {
+      if (!live(b)) continue;
+      for (const char* hex : {"0123456789abcdef", "0123456789ABCDEF"}) {
+        const char text[] = {hex[b >> 4], hex[b & 15]};
+        nfa_.text(digits, base_ + to(b), std::string_view(text, 2));
+        if (b % 16 < 10) break;
+      }
+    }
+  }
+
+  Nfa& nfa_;
+  const Dfa& dfa_;
+  StateId s_, base_, escape_ = kDead;
+};
+
+}  // namespace
+
 void write_string_of(Nfa& nfa, StateId from, const Dfa& dfa,
                      const std::function<void(std::uint32_t, StateId)>& done) {
   if (dfa.empty()) return;
@@ -122,33 +190,7 @@ void write_string_of(Nfa& nfa, StateId from, const Dfa& dfa,
       if (added) it->second = nfa.add();
       nfa.text(base + s, it->second, "\"");
     }
-    StateId escape = kDead, unicode = kDead;
-    for (int b = 0; b < 256; ++b) {
-      const auto byte = static_cast<std::uint8_t>(b);
-      const StateId t = dfa.step(s, byte);
-      if (t == kDead) continue;
-      if (b >= 0x20 && b != '"' && b != '\\') {
-        nfa.bytes(base + s, base + t, byte, byte);
-        continue;
-      }
-      if (escape == kDead) {
-        escape = nfa.add();
-        nfa.text(base + s, escape, "\\");
-      }
-      if (const char c = short_escape(byte); c != '\0') {
-        nfa.text(escape, base + t, std::string_view(&c, 1));
-        if (b >= 0x20) continue;
-      }
-      if (unicode == kDead) {
-        unicode = nfa.add();
-        nfa.text(escape, unicode, "u00");
-      }
-      for (const char* digits : {"0123456789abcdef", "0123456789ABCDEF"}) {
-        const char text[] = {digits[b >> 4], digits[b & 15]};
-        nfa.text(unicode, base + t, std::string_view(text, 2));
-        if (b % 16 < 10) break;
-      }
-    }
+    Spelling(nfa, dfa, s, base).write();
   }
   for (auto [label, state] : ends) done(label, state);
 }

@@ -198,7 +198,7 @@ class Linker {
   }
 
   void add_state(const Dfa& dfa, StateId s, StateId base) {
-    constexpr int kManyBytes = 64;
+    constexpr int kManyBytes = 16;
     const StateId id = base + s;
     int bytes = 0;
     for (int b = 0; b < 256; ++b) {
@@ -235,35 +235,35 @@ class Linker {
 
   // Which labels can follow, for the states inside keys: backwards from the ends of keys.
   Status find_keys(const Dfa& dfa, StateId base) {
-    std::vector<std::vector<StateId>> sources;
     std::vector<std::vector<std::uint64_t>> rows(dfa.size());
-    std::vector<StateId> work;
+    std::deque<StateId> work;  // first in, first out: what comes together goes on together
+    std::vector<bool> waits(dfa.size(), false);
     auto add = [&](StateId s, std::size_t word, std::uint64_t bits) {
       if (rows[s].size() <= word) rows[s].resize(word + 1);
-      const bool is_new = (bits & ~rows[s][word]) != 0;
+      if ((bits & ~rows[s][word]) != 0 && !waits[s]) waits[s] = true, work.push_back(s);
       rows[s][word] |= bits;
-      return is_new;
     };
     for (StateId s = 0; s < dfa.size(); ++s)
       for_each_letter(dfa, s, [&](const LetterEdge& e) {
         auto [op, arg] = meaning(e);
-        if (op == Op::kKey && add(s, arg / 64, std::uint64_t{1} << arg % 64)) work.push_back(s);
+        if (op == Op::kKey) add(s, arg / 64, std::uint64_t{1} << arg % 64);
       });
     if (work.empty()) return Ok{};
-    sources.resize(dfa.size());
+    std::vector<std::vector<StateId>> sources(dfa.size());
     for (StateId s = 0; s < dfa.size(); ++s)
       for (std::uint32_t c = 0; c < dfa.classes; ++c)
-        if (StateId t = dfa.next[s * dfa.classes + c]; t != kDead) sources[t].push_back(s);
+        if (StateId t = dfa.next[s * dfa.classes + c];
+            t != kDead && (sources[t].empty() || sources[t].back() != s))
+          sources[t].push_back(s);
     while (!work.empty()) {
-      const StateId s = work.back();
-      work.pop_back();
+      const StateId s = work.front();
+      work.pop_front();
+      waits[s] = false;
       const std::vector<std::uint64_t> row = rows[s];
       for (StateId t : sources[s]) {
-        bool changed = false;
+        if (!budget_.spend(1 + row.size() / 4)) return budget_.exhausted();
         for (std::size_t w = 0; w < row.size(); ++w)
-          if (row[w] != 0) changed |= add(t, w, row[w]);
-        if (!budget_.spend(1 + row.size())) return budget_.exhausted();
-        if (changed) work.push_back(t);
+          if (row[w] != 0) add(t, w, row[w]);
       }
     }
     std::map<std::vector<std::uint64_t>, std::uint32_t> ids;

@@ -24,6 +24,13 @@ namespace vitrine::grammar {
 struct WideMask {
   TokenMask inside;             // tokens that may come whatever is under the state
   std::vector<TrieNode> other;  // tokens that it depends on
+  // In a counted string: the tokens of `inside` with their characters, most characters first. The
+  // count itself is not looked at, so that one mask serves all counts.
+  std::vector<std::pair<std::uint8_t, std::int32_t>> characters;
+
+  std::size_t bytes() const {
+    return inside.bytes() + other.size() * sizeof(TrieNode) + characters.size() * 8;
+  }
 };
 
 // Masks of all constraints, least recently used out first.
@@ -42,7 +49,7 @@ class Masks {
   // Machine and tokens outlive this.
   Masks(const Machine& machine, const TokenTrie& trie, std::shared_ptr<MaskStore> store);
 
-  // Works out the first wide states of the machine.
+  // Works out wide states of the machine ahead of their use.
   void warm_up();
   // Tokens that keep the text possible; those that end it are not the machine's business.
   // `frames` is used as scratch and left as it was.
@@ -52,6 +59,7 @@ class Masks {
   class Walk;
 
   std::uint64_t key_of(const Config& c, const Frames& frames) const;
+  void add_wide(const Config& c, Frames& frames, TokenMask& mask);
   std::shared_ptr<const WideMask> wide(const Config& c, Frames& frames);
 
   const Machine& machine_;

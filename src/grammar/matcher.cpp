@@ -98,7 +98,7 @@ void Stepper::step(std::span<const Config> in, std::uint8_t byte, std::vector<Co
     if (machine_.flags(c.state) & Machine::kCounted) {
       const Counter& limits = machine_.counter(machine_.extra(c.state));
       const bool ends = byte == '"';
-      if (ends ? count < limits.min : count >= limits.max) continue;
+      if (limits_ && (ends ? count < limits.min : count >= limits.max)) continue;
       count = ends ? 0 : count + 1;
     }
     enter({to, c.frame, count}, out);
@@ -195,7 +195,15 @@ void Stepper::act(const Action& action, const Config& c) {
   }
 }
 
-bool Stepper::key_possible(StateId s, FrameId id) const {
+bool Stepper::key_possible(StateId s, FrameId frame) {
+  if (frame != known_frame_) return find_key(s, frame);
+  const std::uint32_t row = machine_.extra(s);
+  if (known_.size() <= row) known_.resize(row + 1, 0);
+  if (known_[row] == 0) known_[row] = find_key(s, frame) ? 1 : -1;
+  return known_[row] > 0;
+}
+
+bool Stepper::find_key(StateId s, FrameId id) const {
   const Frame& frame = frames_[id];
   if (frame.kind != Frame::Kind::kObject) return true;
   std::span<const std::uint64_t> row = machine_.reach(s);

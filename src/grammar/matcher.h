@@ -76,6 +76,12 @@ class Stepper {
   // Whether the last step could be the end of the text, or reached Frames::kEscape.
   bool ended() const { return ended_; }
   bool escaped() const { return escaped_; }
+  // Counts characters of counted strings without looking at their limits.
+  void ignore_limits() { limits_ = false; }
+  // Whether the key that is being read can still become one that may come. Answers about `frame`
+  // are remembered.
+  bool key_possible(StateId s, FrameId frame);
+  void remember_keys(FrameId frame) { known_frame_ = frame, known_.clear(); }
   // Too many stacks at once; the result is not complete.
   bool overflowed() const { return overflowed_; }
 
@@ -86,7 +92,7 @@ class Stepper {
   void add(const Config& c);
   void act(const Action& action, const Config& c);
   void leave(const Config& c);
-  bool key_possible(StateId s, FrameId frame) const;
+  bool find_key(StateId s, FrameId frame) const;
   bool may_take(const Frame& object, std::uint32_t label) const;
   Frame with_key(Frame object, std::uint32_t label) const;
 
@@ -94,6 +100,9 @@ class Stepper {
   Frames& frames_;
   std::vector<Config> visited_;
   std::size_t out_from_ = 0;
+  bool limits_ = true;
+  FrameId known_frame_ = Frames::kBottom;
+  std::vector<std::int8_t> known_;  // by row of reach: 0: not yet
   bool ended_ = false, escaped_ = false, overflowed_ = false;
 };
 

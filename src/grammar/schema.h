@@ -88,6 +88,8 @@ class SchemaReader {
   SchemaReader(const json::value& root, std::string_view what, Budget& budget)
       : root_(root), what_(what), budget_(budget) {}
 
+  // The same need, with schemas of equal text made one: they mean the same wherever they stand.
+  Need canonical(Need need);
   // The union that a need comes to. Kept.
   Result<const Shapes*> shapes(const Need& need);
   // The conjunction of two.
@@ -113,6 +115,8 @@ class SchemaReader {
   std::string_view what_;
   Budget& budget_;
   std::map<Need, std::unique_ptr<Shapes>> kept_;
+  std::map<const json::value*, const json::value*> canonical_;
+  std::map<std::string, const json::value*> first_of_;       // by text
   std::vector<std::pair<const json::value*, bool>> active_;  // schemas being expanded
 };
 

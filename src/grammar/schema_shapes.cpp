@@ -110,7 +110,24 @@ Result<Shapes> SchemaReader::meet(const Shapes& a, const Shapes& b) {
   return out;
 }
 
-Result<const Shapes*> SchemaReader::shapes(const Need& need) {
+Need SchemaReader::canonical(Need need) {
+  for (Demand& demand : need) {
+    if (demand.value == nullptr || demand.value == &root_) continue;
+    auto [it, added] = canonical_.try_emplace(demand.value, demand.value);
+    if (added) {
+      std::string text = json::serialize(*demand.value);
+      budget_.spend(text.size() / 8);
+      it->second = first_of_.try_emplace(std::move(text), demand.value).first->second;
+    }
+    demand.value = it->second;
+  }
+  std::sort(need.begin(), need.end());
+  need.erase(std::unique(need.begin(), need.end()), need.end());
+  return need;
+}
+
+Result<const Shapes*> SchemaReader::shapes(const Need& wanted) {
+  const Need need = canonical(wanted);
   if (auto it = kept_.find(need); it != kept_.end()) return it->second.get();
   if (kept_.size() >= kMaxNeeds) return budget_.exhausted();
   Shapes all{Shape{}};

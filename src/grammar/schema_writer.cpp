@@ -80,7 +80,8 @@ class SchemaWriter {
   }
 
  private:
-  NodeId node(const Need& need) {
+  NodeId node(const Need& wanted) {
+    const Need need = reader_.canonical(wanted);
     auto [it, added] = ids_.try_emplace(need, nodes_.size());
     if (added) nodes_.push_back({.need = need});
     return it->second;

@@ -42,6 +42,10 @@ class TokenTrie {
   void mark(std::int32_t token, TokenMask& mask) const {
     for (; token >= 0; token = same_[token]) mask.set(token);
   }
+  void unmark(std::int32_t token, TokenMask& mask) const {
+    for (; token >= 0; token = same_[token])
+      mask.words[token / 64] &= ~(std::uint64_t{1} << token % 64);
+  }
 
  private:
   std::vector<std::string> pieces_;
