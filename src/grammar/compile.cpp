@@ -278,7 +278,7 @@ Result<grammar::Machine> compile_machine(const ConstraintSpec& spec) {
 
 ConstraintCompiler::ConstraintCompiler(std::vector<std::string> pieces)
     : trie_(std::make_shared<grammar::TokenTrie>(std::move(pieces))),
-      store_(std::make_shared<grammar::MaskStore>()),
+      store_(grammar::make_mask_store()),
       cache_(kCacheBytes) {}
 
 Result<std::shared_ptr<const Constraint>> ConstraintCompiler::compile(const ConstraintSpec& spec) {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "grammar/constraint.h"
+#include "grammar/lru.h"
 
 namespace vitrine {
 

@@ -2,8 +2,50 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <mutex>
+#include <unordered_map>
+
+#include "grammar/lru.h"
 
 namespace vitrine::grammar {
+
+// A token of a counted string, or one that leaves a rule, with the characters it has until then.
+struct CountedToken {
+  std::int32_t token;
+  std::uint8_t characters;
+};
+
+// What is decided by a wide state and its own frame.
+struct WideMask {
+  TokenMask inside;  // tokens that may come whatever is under the state
+  // In a counted string: the tokens of `inside`, most characters first. The count itself is not
+  // looked at, so that one mask serves all counts.
+  std::vector<CountedToken> counted;
+  // What tokens have after the end of the rule, each once, and the tokens by it.
+  std::unique_ptr<TokenTrie> endings;
+  std::vector<std::vector<CountedToken>> by_ending;
+  bool whole = false;  // none of this: the state is walked as a narrow one
+
+  std::size_t bytes() const {
+    std::size_t total = sizeof(*this) + inside.bytes() + counted.size() * sizeof(CountedToken);
+    for (std::size_t i = 0; i < by_ending.size(); ++i)
+      total += by_ending[i].size() * sizeof(CountedToken) + 64 + 16 * endings->piece(i).size();
+    return total;
+  }
+};
+
+struct MaskStore {
+  static constexpr std::size_t kBytes = std::size_t{64} << 20;
+
+  std::mutex mutex;
+  // Guarded by mutex.
+  Lru<TokenMask> masks{kBytes};
+  Lru<WideMask> wides{kBytes};
+};
+
+std::shared_ptr<MaskStore> make_mask_store() { return std::make_shared<MaskStore>(); }
+
 namespace {
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
@@ -11,82 +53,63 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return x ^ (x >> 32);
 }
 
-using Characters = std::vector<std::pair<std::uint8_t, std::int32_t>>;
-
-// Most characters first; by counting, as there are few different numbers of them.
-void sort_by_characters(Characters& all) {
-  std::array<std::size_t, 257> begin{};
-  for (const auto& [characters, token] : all) ++begin[255 - characters + 1];
-  for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
-  Characters sorted(all.size());
-  for (const auto& entry : all) sorted[begin[255 - entry.first]++] = entry;
-  all = std::move(sorted);
-}
-
 bool has_data(const Frame& frame) {
   return frame.kind == Frame::Kind::kCounter || frame.kind == Frame::Kind::kObject;
 }
 
-}  // namespace
+// Most characters first; by counting, as there are few different numbers of them.
+void sort_by_characters(std::vector<CountedToken>& all) {
+  std::array<std::size_t, 257> begin{};
+  for (const CountedToken& t : all) ++begin[255 - t.characters + 1];
+  for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+  std::vector<CountedToken> sorted(all.size());
+  for (const CountedToken& t : all) sorted[begin[255 - t.characters]++] = t;
+  all = std::move(sorted);
+}
 
-// One walk. With `other`, tokens whose fate is decided below the walk's own frame are gathered into
-// a tree instead of being marked.
-class Masks::Walk {
+// One walk of a tree through the machine. Marks what may come.
+class Walk {
  public:
-  Walk(const Machine& machine, const TokenTrie& trie, Frames& frames, TokenMask& mask,
-       std::vector<TrieNode>* other)
+  Walk(const Machine& machine, const TokenTrie& trie, Frames& frames, TokenMask& mask)
       : machine_(machine),
         trie_(trie),
         frames_(frames),
         stepper_(machine, frames),
         mask_(mask),
-        other_(other),
         levels_(trie.longest() + 1) {}
 
-  // Counts characters into `characters` instead of holding them against their limits.
-  void count_freely(Characters& characters) {
-    limits_ = false;
-    characters_ = &characters;
-    stepper_.ignore_limits();
+  // Gathers into `wide` what is decided without looking below Frames::kEscape.
+  void classify(WideMask& wide, bool counted) {
+    wide_ = &wide;
+    counted_ = counted;
+    if (counted) stepper_.ignore_limits();
   }
 
-  void run(std::span<const TrieNode> nodes, const Config& from) {
-    nodes_ = nodes;
-    stepper_.remember_keys(from.frame);
-    levels_[0].one = from, levels_[0].ones = 1;
-    levels_[0].frames = frames_.size();
-    levels_[0].escaped = false;
+  void run(std::span<const Config> from) {
+    Level& top = levels_[0];
+    top.ones = from.size();
+    top.one = from[0];
+    top.configs.assign(from.begin(), from.end());
+    top.frames = frames_.size();
+    stepper_.remember_keys(top.one.frame);
+    const std::span<const TrieNode> nodes = trie_.nodes();
     for (std::uint32_t i = 0; i < nodes.size();) {
       const TrieNode& node = nodes[i];
       const Level& above = levels_[node.depth - 1];
       Level& here = levels_[node.depth];
       if (above.frames != frames_.size()) frames_.truncate(above.frames);
-      const bool alive = advance(above, node.byte, here);
-      if (other_ != nullptr && above.escaped) {
-        path_[node.depth] = i;
-        if (!alive) {
-          gather_all(i);
-          i = node.end;
-          continue;
-        }
-      } else if (!alive) {
+      path_[node.depth - 1] = static_cast<char>(node.byte);
+      if (!advance(above, node.byte, here)) {
+        if (wide_ != nullptr && !escapes_.empty()) gather(i);
         i = node.end;
         continue;
       }
-      path_[node.depth] = i;
-      here.escaped = here.escaped || above.escaped;
-      if (node.token >= 0) {
-        if (characters_ == nullptr)
-          trie_.mark(node.token, mask_);
-        else if (here.ones == 0)
-          gather(i);  // it closes the string, which the count has a say in
-        else
-          count(here.one.count, node.token);
-      }
+      if (node.token >= 0) mark(here, node);
+      if (wide_ != nullptr) note_escape(node, here.escaped, above.one.count);
       ++i;
     }
-    frames_.truncate(levels_[0].frames);
-    while (!open_.empty()) shut();
+    frames_.truncate(top.frames);
+    if (wide_ != nullptr) finish();
   }
 
  private:
@@ -96,11 +119,16 @@ class Masks::Walk {
     std::size_t ones = 0;         // how many there are
     std::vector<Config> configs;  // all of them, if more than one
     std::size_t frames = 0;
-    bool escaped = false;  // here or above
+    bool escaped = false;
 
     std::span<const Config> all() const {
       return ones == 1 ? std::span(&one, 1) : std::span<const Config>(configs);
     }
+  };
+  struct Escape {
+    std::uint32_t end;        // of the nodes below
+    std::uint8_t depth;       // after so many bytes
+    std::uint8_t characters;  // of a counted string
   };
 
   // Whether the text may be what the path spells.
@@ -117,7 +145,7 @@ class Masks::Walk {
       const std::uint8_t flags = machine_.flags(to);
       const bool counts = (from & Machine::kCounted) != 0;
       if ((flags & ~kPlain) == 0 && !(counts && byte == '"')) {
-        if (counts && limits_ && c.count >= machine_.counter(machine_.extra(c.state)).max)
+        if (counts && !counted_ && c.count >= machine_.counter(machine_.extra(c.state)).max)
           return false;
         if ((flags & Machine::kKey) && !stepper_.key_possible(to, c.frame)) return false;
         here.one = {to, c.frame, c.count + (counts ? 1 : 0)};
@@ -126,6 +154,7 @@ class Masks::Walk {
         return true;
       }
     }
+    if (above.ones == 0) return false;
     here.configs.clear();
     stepper_.step(above.all(), byte, here.configs);
     here.ones = here.configs.size();
@@ -135,32 +164,48 @@ class Masks::Walk {
     return here.ones > 0 || stepper_.ended() || stepper_.escaped();
   }
 
-  void shut() {
-    (*other_)[open_.back().second].end = static_cast<std::uint32_t>(other_->size());
-    open_.pop_back();
+  void mark(const Level& here, const TrieNode& node) {
+    if (counted_ && here.ones == 0) return;  // it closes the string: note_escape()
+    trie_.mark(node.token, mask_);
+    if (counted_) wide_->counted.push_back({node.token, static_cast<std::uint8_t>(here.one.count)});
   }
 
-  void count(std::uint64_t characters, std::int32_t token) {
-    trie_.mark(token, mask_);
-    characters_->emplace_back(static_cast<std::uint8_t>(characters), token);
+  // From here on, tokens may be what the rule's caller has next.
+  void note_escape(const TrieNode& node, bool escaped, std::uint64_t characters) {
+    const auto index = static_cast<std::uint32_t>(&node - trie_.nodes().data());
+    while (!escapes_.empty() && index >= escapes_.back().end) escapes_.pop_back();
+    // A token may leave and be inside at once; then it is marked, and its endings do not matter.
+    if (!escaped) return;
+    escapes_.push_back({node.end, node.depth, static_cast<std::uint8_t>(characters)});
+    if (counted_ && node.token >= 0) add("", {node.token, escapes_.back().characters});
   }
 
-  // Copies a token's node, with the path to it.
-  void gather(std::uint32_t i) {
-    while (!open_.empty() && i >= nodes_[open_.back().first].end) shut();
-    for (std::size_t depth = open_.size() + 1; depth <= nodes_[i].depth; ++depth) {
-      const std::uint32_t node = path_[depth];
-      open_.emplace_back(node, static_cast<std::uint32_t>(other_->size()));
-      other_->push_back(nodes_[node]);
-      if (node != i) other_->back().token = -1;
+  // The tokens from node `top` on down leave the rule somewhere on their way, or die.
+  void gather(std::uint32_t top) {
+    const std::span<const TrieNode> nodes = trie_.nodes();
+    while (!escapes_.empty() && top >= escapes_.back().end) escapes_.pop_back();
+    if (escapes_.empty()) return;
+    for (std::uint32_t i = top; i < nodes[top].end; ++i) {
+      path_[nodes[i].depth - 1] = static_cast<char>(nodes[i].byte);
+      if (nodes[i].token < 0) continue;
+      for (const Escape& e : escapes_)
+        add(std::string_view(path_.data() + e.depth, nodes[i].depth - e.depth),
+            {nodes[i].token, e.characters});
     }
   }
 
-  void gather_all(std::uint32_t top) {
-    for (std::uint32_t i = top; i < nodes_[top].end; ++i) {
-      path_[nodes_[i].depth] = i;
-      if (nodes_[i].token >= 0) gather(i);
-    }
+  void add(std::string_view ending, CountedToken token) {
+    auto [it, added] = ids_.try_emplace(std::string(ending), wide_->by_ending.size());
+    if (added) wide_->by_ending.emplace_back();
+    wide_->by_ending[it->second].push_back(token);
+  }
+
+  void finish() {
+    wide_->whole = stepper_.lost();
+    sort_by_characters(wide_->counted);
+    std::vector<std::string> endings(ids_.size());
+    for (const auto& [ending, id] : ids_) endings[id] = ending;
+    wide_->endings = std::make_unique<TokenTrie>(std::move(endings));
   }
 
   const Machine& machine_;
@@ -168,14 +213,16 @@ class Masks::Walk {
   Frames& frames_;
   Stepper stepper_;
   TokenMask& mask_;
-  std::vector<TrieNode>* other_;
-  bool limits_ = true;
-  Characters* characters_ = nullptr;
   std::vector<Level> levels_;
-  std::span<const TrieNode> nodes_;
-  std::array<std::uint32_t, 256> path_{};
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> open_;  // node, its copy; by depth
+  std::array<char, 256> path_{};
+
+  WideMask* wide_ = nullptr;
+  bool counted_ = false;         // counts are noted, not held against their limits
+  std::vector<Escape> escapes_;  // on the path
+  std::unordered_map<std::string, std::size_t> ids_;  // of endings
 };
+
+}  // namespace
 
 Masks::Masks(const Machine& machine, const TokenTrie& trie, std::shared_ptr<MaskStore> store)
     : machine_(machine), trie_(trie), store_(std::move(store)) {
@@ -191,11 +238,10 @@ std::uint64_t Masks::key_of(const Config& c, const Frames& frames) const {
 }
 
 std::shared_ptr<const WideMask> Masks::wide(const Config& c, Frames& frames) {
-  const Frame own = frames[c.frame];
   const std::size_t before = frames.size();
   Config alone{c.state, Frames::kEscape, 0};
-  if (has_data(own)) {
-    Frame copy = own;
+  if (has_data(frames[c.frame])) {
+    Frame copy = frames[c.frame];
     copy.parent = Frames::kEscape;
     copy.nesting = 0;
     alone.frame = frames.push(copy);
@@ -209,11 +255,9 @@ std::shared_ptr<const WideMask> Masks::wide(const Config& c, Frames& frames) {
   if (!found) {
     auto made = std::make_shared<WideMask>();
     made->inside = trie_.empty_mask();
-    Walk walk(machine_, trie_, frames, made->inside, &made->other);
-    if (machine_.flags(c.state) & Machine::kCounted) walk.count_freely(made->characters);
-    walk.run(trie_.nodes(), alone);
-    made->other.shrink_to_fit();
-    sort_by_characters(made->characters);
+    Walk walk(machine_, trie_, frames, made->inside);
+    walk.classify(*made, (machine_.flags(c.state) & Machine::kCounted) != 0);
+    walk.run({&alone, 1});
     found = made;
     std::lock_guard lock(store_->mutex);
     store_->wides.insert(key, found, made->bytes());
@@ -224,16 +268,20 @@ std::shared_ptr<const WideMask> Masks::wide(const Config& c, Frames& frames) {
 
 void Masks::add_wide(const Config& c, Frames& frames, TokenMask& mask) {
   auto part = wide(c, frames);
-  std::uint64_t room = ~std::uint64_t{0};
-  if (machine_.flags(c.state) & Machine::kCounted)
-    room = machine_.counter(machine_.extra(c.state)).max - c.count;
+  if (part->whole) return Walk(machine_, trie_, frames, mask).run({&c, 1});
+  std::uint64_t need = 0, room = ~std::uint64_t{0};
+  if (machine_.flags(c.state) & Machine::kCounted) {
+    const Counter& limits = machine_.counter(machine_.extra(c.state));
+    room = limits.max - c.count;
+    need = limits.min - std::min(limits.min, c.count);
+  }
   const TokenMask* inside = &part->inside;
   TokenMask fitting;
-  if (!part->characters.empty() && part->characters[0].first > room) {
+  if (!part->counted.empty() && part->counted[0].characters > room) {
     fitting = part->inside;
-    for (const auto& [characters, token] : part->characters) {
-      if (characters <= room) break;
-      trie_.unmark(token, fitting);
+    for (const CountedToken& t : part->counted) {
+      if (t.characters <= room) break;
+      trie_.unmark(t.token, fitting);
     }
     inside = &fitting;
   }
@@ -241,12 +289,34 @@ void Masks::add_wide(const Config& c, Frames& frames, TokenMask& mask) {
     mask.words[w] |= inside->words[w];
     mask.any = mask.any || inside->words[w] != 0;
   }
-  Walk(machine_, trie_, frames, mask, nullptr).run(part->other, c);
+  add_endings(*part, c, {need, room}, frames, mask);
 }
 
-// The widest first: they take the longest, and their frames are mostly plain returns.
+void Masks::add_endings(const WideMask& wide, const Config& c, const Counter& characters,
+                        Frames& frames, TokenMask& mask) {
+  const Frame& own = frames[c.frame];
+  const FrameId under = has_data(own) ? own.parent : c.frame;
+  const std::size_t before = frames.size();
+  TokenMask possible = wide.endings->empty_mask();
+  std::vector<Config> after;
+  Stepper(machine_, frames).resume(under, after);
+  if (!after.empty()) Walk(machine_, *wide.endings, frames, possible).run(after);
+  frames.truncate(before);
+  for (std::size_t i = 0; i < wide.by_ending.size(); ++i) {
+    if (!wide.endings->piece(static_cast<std::int32_t>(i)).empty() &&
+        !possible.test(static_cast<std::int32_t>(i)))
+      continue;
+    for (const CountedToken& t : wide.by_ending[i])
+      if (t.characters >= characters.min && t.characters <= characters.max)
+        trie_.mark(t.token, mask);
+  }
+}
+
+// The widest first: they take the longest, and their frames are mostly plain returns. What is not
+// reached in time is worked out when it is needed.
 void Masks::warm_up() {
-  constexpr std::size_t kMost = 96;
+  constexpr std::chrono::milliseconds kTime{400};
+  const auto start = std::chrono::steady_clock::now();
   Frames frames(machine_, trie_.longest());
   std::vector<std::pair<int, StateId>> states;
   for (StateId s = 0; s < machine_.states(); ++s) {
@@ -257,8 +327,10 @@ void Masks::warm_up() {
     states.emplace_back(-bytes, s);
   }
   std::sort(states.begin(), states.end());
-  states.resize(std::min(states.size(), kMost));
-  for (auto [bytes, s] : states) wide({s, Frames::kBottom, 0}, frames);
+  for (auto [bytes, s] : states) {
+    if (std::chrono::steady_clock::now() - start > kTime) return;
+    wide({s, Frames::kBottom, 0}, frames);
+  }
 }
 
 std::shared_ptr<const TokenMask> Masks::mask(std::span<const Config> configs, Frames& frames) {
@@ -269,14 +341,12 @@ std::shared_ptr<const TokenMask> Masks::mask(std::span<const Config> configs, Fr
     if (auto found = store_->masks.find(key)) return found;
   }
   auto made = std::make_shared<TokenMask>(trie_.empty_mask());
-  const std::size_t before = frames.size();
   for (const Config& c : configs) {
     if (machine_.flags(c.state) & Machine::kWide)
       add_wide(c, frames, *made);
     else
-      Walk(machine_, trie_, frames, *made, nullptr).run(trie_.nodes(), c);
+      Walk(machine_, trie_, frames, *made).run({&c, 1});
   }
-  frames.truncate(before);
   std::lock_guard lock(store_->mutex);
   store_->masks.insert(key, made, made->bytes());
   return made;

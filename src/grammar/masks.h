@@ -5,43 +5,24 @@
 //    share one.
 // 2. For a wide state (the inside of a string), most tokens are decided by the state and its own
 //    frame alone: they stay inside, or die inside. Those are found once per such state; of the
-//    others, whose fate depends on what is under it on the stack, a tree of their own is kept, and
-//    only that is walked when the stack differs.
+//    others, which leave the rule on the way, what comes after that is kept: the different endings
+//    (there are few: `",` or `"}`) in a tree of their own, each with its tokens. Only that is
+//    walked when the stack differs.
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
-#include "grammar/lru.h"
 #include "grammar/matcher.h"
 #include "grammar/token_trie.h"
 
 namespace vitrine::grammar {
 
-// What is decided by a wide state and its own frame.
-struct WideMask {
-  TokenMask inside;             // tokens that may come whatever is under the state
-  std::vector<TrieNode> other;  // tokens that it depends on
-  // In a counted string: the tokens of `inside` with their characters, most characters first. The
-  // count itself is not looked at, so that one mask serves all counts.
-  std::vector<std::pair<std::uint8_t, std::int32_t>> characters;
-
-  std::size_t bytes() const {
-    return inside.bytes() + other.size() * sizeof(TrieNode) + characters.size() * 8;
-  }
-};
-
-// Masks of all constraints, least recently used out first.
-struct MaskStore {
-  static constexpr std::size_t kBytes = std::size_t{64} << 20;  // of each kind
-
-  std::mutex mutex;
-  // Guarded by mutex.
-  Lru<TokenMask> masks{kBytes};
-  Lru<WideMask> wides{kBytes};
-};
+// Masks of all constraints, least recently used out first: up to 64 MiB of either kind.
+struct MaskStore;
+struct WideMask;
+std::shared_ptr<MaskStore> make_mask_store();
 
 // The masks of one machine over one vocabulary. Thread-safe.
 class Masks {
@@ -56,10 +37,11 @@ class Masks {
   std::shared_ptr<const TokenMask> mask(std::span<const Config> configs, Frames& frames);
 
  private:
-  class Walk;
-
   std::uint64_t key_of(const Config& c, const Frames& frames) const;
   void add_wide(const Config& c, Frames& frames, TokenMask& mask);
+  // Tokens that leave the rule of `c` with that many characters and go on as its caller does.
+  void add_endings(const WideMask& wide, const Config& c, const Counter& characters, Frames& frames,
+                   TokenMask& mask);
   std::shared_ptr<const WideMask> wide(const Config& c, Frames& frames);
 
   const Machine& machine_;

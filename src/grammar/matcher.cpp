@@ -65,7 +65,7 @@ FrameId Frames::push(Frame frame) {
   const auto head = static_cast<std::uint64_t>(frame.kind) << 32 | frame.arg;
   frame.hash =
       mix(mix(frames_[frame.parent].hash, head),
-          mix(mix(frame.seen, count), frame.nesting >= kMaxNesting - 8 ? frame.nesting : 0));
+          mix(mix(frame.seen, count), frame.nesting >= kMaxNesting / 2 ? frame.nesting : 0));
   frames_.push_back(frame);
   return slots_[at] = static_cast<FrameId>(frames_.size() - 1);
 }
@@ -114,6 +114,17 @@ void Stepper::enter(const Config& c, std::vector<Config>& out) {
   }
   const std::size_t from = visited_.size();
   add(c);
+  close(from, out);
+}
+
+void Stepper::resume(FrameId frame, std::vector<Config>& out) {
+  begin(out.size());
+  leave({0, frame, 0});
+  close(0, out);
+}
+
+// What is reached without a byte from the configurations visited from the `from`-th on.
+void Stepper::close(std::size_t from, std::vector<Config>& out) {
   for (std::size_t i = from; i < visited_.size(); ++i) {
     const Config at = visited_[i];
     const std::uint8_t flags = machine_.flags(at.state);
@@ -154,7 +165,7 @@ void Stepper::act(const Action& action, const Config& c) {
   // An escape takes the place of whatever a walk does not look at.
   if (top.kind == Frame::Kind::kEscape && action.op != Op::kCall && action.op != Op::kBeginCount &&
       action.op != Op::kBeginObject) {
-    escaped_ = true;
+    escaped_ = lost_ = true;
     return;
   }
   switch (action.op) {

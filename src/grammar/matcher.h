@@ -73,9 +73,13 @@ class Stepper {
   void step(std::span<const Config> in, std::uint8_t byte, std::vector<Config>& out);
   // The same for the start of the text.
   void start(std::vector<Config>& out);
+  // The same for what follows when the rule above `frame` has ended.
+  void resume(FrameId frame, std::vector<Config>& out);
   // Whether the last step could be the end of the text, or reached Frames::kEscape.
   bool ended() const { return ended_; }
   bool escaped() const { return escaped_; }
+  // Whether some step left Frames::kEscape other than by the end of its rule.
+  bool lost() const { return lost_; }
   // Counts characters of counted strings without looking at their limits.
   void ignore_limits() { limits_ = false; }
   // Whether the key that is being read can still become one that may come. Answers about `frame`
@@ -88,7 +92,7 @@ class Stepper {
  private:
   void begin(std::size_t from);
   void enter(const Config& c, std::vector<Config>& out);
-  void close(std::vector<Config>& out);
+  void close(std::size_t from, std::vector<Config>& out);
   void add(const Config& c);
   void act(const Action& action, const Config& c);
   void leave(const Config& c);
@@ -103,7 +107,7 @@ class Stepper {
   bool limits_ = true;
   FrameId known_frame_ = Frames::kBottom;
   std::vector<std::int8_t> known_;  // by row of reach: 0: not yet
-  bool ended_ = false, escaped_ = false, overflowed_ = false;
+  bool ended_ = false, escaped_ = false, lost_ = false, overflowed_ = false;
 };
 
 }  // namespace vitrine::grammar

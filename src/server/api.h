@@ -13,7 +13,7 @@
 
 #include "engine/engine.h"
 #include "sampling/params.h"
-#include "server/constraint_fields.h"
+#include "server/constraint_source.h"
 #include "server/http.h"
 #include "tokenizer/tokenizer.h"
 

@@ -5,6 +5,7 @@
 
 #include "sampling/presets.h"
 #include "server/chat_format.h"
+#include "server/constraint_fields.h"
 #include "server/json_fields.h"
 
 namespace vitrine {
