@@ -41,6 +41,7 @@ std::span<const Keywords::Known> Keywords::known() {
       {"dependentSchemas", &K::dependent_schemas},
       {"deprecated", nullptr},
       {"description", nullptr},
+      {"discriminator", nullptr},  // OpenAPI's; "oneOf" says the same
       {"else", nullptr},  // of "if"
       {"enum", &K::enumeration},
       {"example", nullptr},

@@ -216,6 +216,35 @@ TEST(Chain, AgreesWithAFullSortOnRandomRowsParamsAndOrders) {
   }
 }
 
+// What cannot be drawn is as if the model had given it no chance.
+TEST(Chain, DrawsOnlyWhatIsAllowed) {
+  std::mt19937 random(17);
+  constexpr std::size_t kVocab = 203;
+  Scratch scratch(kVocab);
+  for (int i = 0; i < 500; ++i) {
+    const std::vector<float> row = random_row(random, kVocab);
+    const Chain chain(random_params(random, kVocab));
+    std::vector<std::uint64_t> allowed((i % 2 ? 128 : 256) / 64);  // ids past its end are not
+    for (std::uint64_t& word : allowed) word = random() & random();
+    const std::int32_t also[] = {static_cast<std::int32_t>(random() % kVocab)};
+    const std::int32_t banned[] = {static_cast<std::int32_t>(random() % kVocab)};
+    std::vector<float> masked = row;
+    for (std::size_t id = 0; id < kVocab; ++id) {
+      const bool bit = id / 64 < allowed.size() && (allowed[id / 64] >> (id % 64) & 1) != 0;
+      if ((!bit && id != static_cast<std::size_t>(also[0])) ||
+          id == static_cast<std::size_t>(banned[0]))
+        masked[id] = -kInf;
+    }
+    SamplerState a({}, 4, kVocab), b({}, 4, kVocab);
+    DrawSpec draw{random(), 0, 7, false};
+    const Choice expected = chain.sample(masked, a, draw, scratch);
+    draw.allowed = &allowed, draw.also_allowed = also, draw.banned = banned;
+    const Choice choice = chain.sample(row, b, draw, scratch);
+    ASSERT_EQ(choice.status, expected.status);
+    ASSERT_EQ(choice.token, expected.token);
+  }
+}
+
 TEST(Chain, SkipsWhatIsNeutral) {
   EXPECT_TRUE(Chain(SamplingParams()).stage_names().empty());
   EXPECT_TRUE(Chain(make({{"top_k", -1}, {"top_p", 1}, {"min_p", 0}})).stage_names().empty());

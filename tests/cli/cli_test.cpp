@@ -107,6 +107,25 @@ TEST(Generate, PrintsIdsWithoutATokenizer) {
   expect_refused({"run", kLlama, "hello"}, {kLlama, "tokenizer", "--ids"});
 }
 
+TEST(Match, TellsLinesApart) {
+  TempFolder folder;
+  auto file = [&](const char* name, const char* text) {
+    folder.write(name, std::string_view(text));
+    return folder.path(name);
+  };
+  const std::string schema = file("s.json", R"({"type":"array","items":{"type":"integer"}})");
+  Exit e = vitrine({"match", "--json-schema", schema}, "[1,2]\n[1,]\n[]\n");
+  EXPECT_EQ(e.code, 0) << e.err;
+  EXPECT_EQ(e.out, "yes\nno\nyes\n");
+  EXPECT_EQ(vitrine({"match", "--choice", "a", "--choice", "b"}, "a\nab\n").out, "yes\nno\n");
+  expect_refused({"match", "--regex", "a("}, {"--regex", "("});
+  expect_refused({"match", "--grammar", file("g", "root ::= root \"a\" | \"b\"")}, {"--grammar", "root"});
+  expect_refused({"match", "--json-schema", file("bad.json", "{")}, {"bad.json"});
+  expect_refused({"match", "--json-schema", "no/such"}, {"no/such"});
+  expect_refused({"match"}, {"constraint"});
+  expect_refused(generate(kLlama, {"--regex", "a"}), {"--regex", "tokenizer"});
+}
+
 TEST(Generate, StopsAtTheEnd) {
   // Token 2 is the fixture's end token.
   auto args =
