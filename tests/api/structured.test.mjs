@@ -185,5 +185,9 @@ test("ai's generateObject and streamObject", async () => {
   const settings = { model: provider(model), schema: jsonSchema(schemas[0]), prompt: "A cat.", maxOutputTokens: 400,
     maxRetries: 0, temperature: 1 };
   check(schemas[0], JSON.stringify((await generateObject(settings)).object));
-  check(schemas[0], JSON.stringify(await streamObject(settings).object));
+  const stream = streamObject(settings);
+  let parts = 0;
+  for await (const _ of stream.partialObjectStream) ++parts;
+  assert.ok(parts > 1);
+  check(schemas[0], JSON.stringify(await stream.object));
 });
