@@ -13,7 +13,8 @@ using Kind = ConstraintSpec::Kind;
 const std::vector<std::string>& pieces() {
   static const std::vector<std::string> kAll = [] {
     std::vector<std::string> out(3);
-    for (char c : std::string_view("{}[]\":,. -\n\\0123456789abcdefilmnorstu")) out.emplace_back(1, c);
+    for (char c : std::string_view("{}[]\":,. -\n\\0123456789abcdefilmnorstu"))
+      out.emplace_back(1, c);
     for (const char* more :
          {"{\"",  "\":", "\",", "\": \"", "\"}",  "],",       "}}",   "\"na", "true", "null",
           ", \"", "12",  "0.5", "\xC3",   "\xA9", "\xE2\x82", "\xAC", "ab",   "cde",  "\"]"})
