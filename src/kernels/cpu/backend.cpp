@@ -67,7 +67,7 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
   if (packed->layout() != Layout::kRows)
     pool_.run(packed->panels(), [&](std::int64_t p, int) { packed->pack_panel(m, p); });
   if (packed->steps() > prepared_steps_) {
-    // bf16: two bytes an element; 16-bit integers: two and, for every 32, eight more.
+    // Two bytes an element, and eight for every 32: two floats or integers.
     VT_TRY(prepared_, allocate_host((kMaxRows + 16) * packed->steps() * (kStep * 2 + 8)));
     prepared_steps_ = packed->steps();
   }

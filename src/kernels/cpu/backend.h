@@ -63,6 +63,7 @@ class CpuBackend final : public Backend {
   void panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M);
   void panel_bf16(Worker& worker, const PackedWeight& w, std::int64_t p, int M);
   void panel_vnni(Worker& worker, const PackedWeight& w, std::int64_t p, int M);
+  void panel_blocks(Worker& worker, const PackedWeight& w, std::int64_t p, int M);
   // f(begin, end) over rows, on the pool when there is enough to do for it to pay.
   template <typename F>
   void over_rows(std::int64_t rows, std::int64_t work_per_row, F&& f);

@@ -9,11 +9,25 @@
 namespace vitrine::cpu {
 namespace {
 
-PanelType panel_type(DType dtype) {
-  if (dtype == DType::kF32) return PanelType::kF32;
-  if (dtype == DType::kF16) return PanelType::kF16;
-  if (dtype == DType::kBF16) return PanelType::kBF16;
-  return PanelType::kQ8;
+PanelType panel_type(const PackedWeight& w) {
+  switch (w.layout()) {
+    case Layout::kQ8:
+      return PanelType::kQ8;
+    case Layout::kQ4:
+      return PanelType::kQ4;
+    case Layout::kQ4K:
+      return PanelType::kQ4K;
+    case Layout::kQ5K:
+      return PanelType::kQ5K;
+    case Layout::kQ6K:
+      return PanelType::kQ6K;
+    case Layout::k16:
+      return w.dtype() == DType::kF16 ? PanelType::kF16 : PanelType::kBF16;
+    case Layout::kF32:
+    case Layout::kRows:
+      break;
+  }
+  return PanelType::kF32;
 }
 
 }  // namespace
@@ -61,6 +75,9 @@ void CpuBackend::matmul_rows(float* out, const float* x, std::int64_t M, const P
       case Arithmetic::kAmx:
         panel_bf16(worker, w, p, rows);
         break;
+      case Arithmetic::kAmxBlocks:
+        panel_blocks(worker, w, p, rows);
+        break;
     }
     std::int64_t first = p * kPanel, n = std::min<std::int64_t>(kPanel, N - first);
     for (std::int64_t m = 0; m < M; ++m) {
@@ -77,7 +94,7 @@ void CpuBackend::matmul_rows(float* out, const float* x, std::int64_t M, const P
 void CpuBackend::panel_fp32(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x,
                             int M) {
   k_.matmul_panel(
-      {panel_type(w.dtype()), w.panel(p), x, w.cols(), w.cols(), M, worker.acc, worker.unpacked});
+      {panel_type(w), w.panel(p), x, w.cols(), w.cols(), M, worker.acc, worker.unpacked});
 }
 
 // Formats without a layout of their own: decode 32 rows by blocks, then the same fp32 arithmetic.
@@ -111,6 +128,13 @@ VnniRows vnni_rows(void* buffer, std::int64_t M, std::int64_t steps) {
   return {high, low, scale, reinterpret_cast<std::int32_t*>(scale + M * steps)};
 }
 
+// bf16 activations of blocks and behind them the sums.
+BlockRows block_rows(void* buffer, std::int64_t M, std::int64_t steps) {
+  auto* x = static_cast<std::uint16_t*>(buffer);
+  return {x, static_cast<float*>(buffer),
+          reinterpret_cast<float*>(x + (M + 16) * steps * kStep)};
+}
+
 }  // namespace
 
 void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w) {
@@ -121,9 +145,11 @@ void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w) 
     for (std::int64_t m = begin; m < end; ++m) {
       if (arithmetic == Arithmetic::kVnni) {
         vnni_quantize(x + m * K, steps, m, vnni_rows(prepared_.data(), M, steps));
+      } else if (arithmetic == Arithmetic::kAmxBlocks) {
+        amx_prepare_row(panel_type(w), x + m * K, steps, m, static_cast<int>(M),
+                        block_rows(prepared_.data(), M, steps));
       } else {
-        bf16_convert(static_cast<std::uint16_t*>(prepared_.data()) + m * steps * kStep, x + m * K,
-                     K, steps * kStep);
+        bf16_convert(static_cast<std::uint16_t*>(prepared_.data()), x + m * K, K, steps, m);
       }
     }
   });
@@ -133,7 +159,6 @@ void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w) 
 void CpuBackend::panel_bf16(Worker& worker, const PackedWeight& w, std::int64_t p, int M) {
   Bf16Args args{w.panel(p),
                 static_cast<const std::uint16_t*>(prepared_.data()),
-                w.steps() * kStep,
                 w.steps(),
                 M,
                 worker.acc};
@@ -142,9 +167,13 @@ void CpuBackend::panel_bf16(Worker& worker, const PackedWeight& w, std::int64_t 
 }
 
 void CpuBackend::panel_vnni(Worker& worker, const PackedWeight& w, std::int64_t p, int M) {
-  VnniArgs args{w.panel(p), vnni_rows(prepared_.data(), M, w.steps()), w.steps(), M, worker.acc};
-  if (isa_ != Isa::kAmx || M < kAmxRows) return vnni_matmul_panel(args);
-  amx_matmul_panel_q8(args);
+  vnni_matmul_panel(
+      {w.panel(p), vnni_rows(prepared_.data(), M, w.steps()), w.steps(), M, worker.acc});
+}
+
+void CpuBackend::panel_blocks(Worker& worker, const PackedWeight& w, std::int64_t p, int M) {
+  amx_matmul_blocks({panel_type(w), w.panel(p), block_rows(prepared_.data(), M, w.steps()),
+                     w.steps(), M, worker.acc});
 }
 
 }  // namespace vitrine::cpu

@@ -27,16 +27,16 @@ void rows(const VnniArgs& a, int first) {
   for (auto& row : acc) row[0] = row[1] = _mm512_setzero_ps();
   const __m512i shift = _mm512_set1_epi8(static_cast<char>(0x80));
   for (std::int64_t s = 0; s < a.steps; ++s) {
-    const std::byte* step = a.panel + s * kStepQ8Bytes;
+    const std::byte* step = a.panel + kStepsQ8.at(s);
     for (int tile = 0; tile < 2; ++tile) {
       __m512i high[M], low[M];
       for (int m = 0; m < M; ++m) {
         high[m] = _mm512_setzero_si512();
         low[m] = _mm512_set1_epi32(a.rows.start[(first + m) * a.steps + s]);
       }
-      const std::byte* quads = step + kPanel * 2 + tile * (kPanel * kStep / 2);
+      const std::byte* quads = step + kHead + tile * (kPanel * kStep / 2);
       for (int i = 0; i < 8; ++i) {
-        _mm_prefetch(reinterpret_cast<const char*>(quads + i * 64 + 2 * kStepQ8Bytes), _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(quads + i * 64 + 2 * kStepsQ8.step), _MM_HINT_T0);
         __m512i w = _mm512_xor_si512(_mm512_loadu_si512(quads + i * 64), shift);
         for (int m = 0; m < M; ++m) {
           std::int64_t at = ((first + m) * a.steps + s) * kStep + 4 * i;
