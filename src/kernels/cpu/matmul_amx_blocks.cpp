@@ -194,22 +194,27 @@ __m512 scaled(__m512 dot, const Scales& s, float sum, __m512 acc) {
   return Format::kOffsets ? _mm512_fmadd_ps(_mm512_set1_ps(sum), s.offset, acc) : acc;
 }
 
-void prefetch(const std::byte* from, std::int64_t bytes) {
-  for (std::int64_t line = 0; line < bytes; line += 64)
-    _mm_prefetch(reinterpret_cast<const char*>(from + line), _MM_HINT_T0);
-}
+// Lines to come, fetched a few at a time between the work, so that memory never rests.
+struct Ahead {
+  const std::byte* at;
+  void fetch(int lines) {
+    for (int i = 0; i < lines; ++i, at += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
+  }
+};
 
 // M rows by multiply-adds, straight from the panel.
 template <typename Format, int M>
 void few_rows(const BlockArgs& a) {
   constexpr int kGroups = Format::kGroups;
-  constexpr std::int64_t kAhead = 4096;
+  constexpr int kLines = Format::kSteps.step / 64;
+  Ahead ahead{a.panel + 4096};
   __m512 acc[M][2];
   for (auto& row : acc) row[0] = row[1] = _mm512_setzero_ps();
   for (std::int64_t s = 0; s < a.steps; ++s) {
     const std::byte* super = a.panel + Format::kSteps.super_at(s);
     const std::byte* step = a.panel + Format::kSteps.at(s);
-    prefetch(step + kAhead, Format::kSteps.step);
+    ahead.fetch(kLines);
     for (int tile = 0; tile < 2; ++tile)
       for (int g = 0; g < kGroups; ++g) {
         __m512 even[M], odd[M];
@@ -244,13 +249,17 @@ struct Unpacked {
   Scales scales[kSuper * Format::kGroups];
 };
 
+// Of the next kSuper steps, in each of the 32 places where some are fetched.
 template <typename Format>
-void unpack(const std::byte* panel, std::int64_t first, int steps, int tile, Unpacked<Format>& to) {
+constexpr int kLinesAhead = (Format::kSteps.super_at(kSuper) / 64 + 31) / 32;
+
+template <typename Format>
+void unpack(const std::byte* panel, std::int64_t first, int steps, int tile, Ahead& ahead,
+            Unpacked<Format>& to) {
   const std::byte* super = panel + Format::kSteps.super_at(first);
   for (int s = 0; s < steps; ++s) {
     const std::byte* step = panel + Format::kSteps.at(first + s);
-    if (tile == 0)
-      prefetch(step + Format::kSteps.super + kSuper * Format::kSteps.step, Format::kSteps.step);
+    ahead.fetch(kLinesAhead<Format>);
     for (int j = 0; j < 4; ++j) {
       __m512i r[4];
       Format::pairs(step, tile, j, r);
@@ -282,7 +291,7 @@ void product(const std::uint16_t* x, const std::uint16_t* w, float* dots) {
 // 16 rows over the unpacked steps; the tile unit is one group ahead of the scaling.
 template <typename Format>
 void sixteen_rows(const Unpacked<Format>& u, int steps, const std::uint16_t* x, const float* sums,
-                  float* to, bool first) {
+                  float* to, bool first, Ahead* ahead) {
   constexpr int kGroups = Format::kGroups, kDepth = kStep / kGroups;
   const int n = steps * kGroups;
   const std::uint16_t* w = u.words[0][0];
@@ -291,6 +300,7 @@ void sixteen_rows(const Unpacked<Format>& u, int steps, const std::uint16_t* x, 
   for (int m = 0; m < 16; ++m)
     acc[m] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to + m * kPanel);
   auto start = [&](int i) {
+    if (ahead != nullptr && i % kGroups == 0) ahead->fetch(kLinesAhead<Format>);
     const std::uint16_t* rows = x + i / kGroups * kTileWords + i % kGroups * kDepth;
     if (i % 2 == 0)
       product<0>(rows, w + i * kDepth * 16, dots[0]);
@@ -319,12 +329,13 @@ void many_rows(const BlockArgs& a) {
   Unpacked<Format> u;
   for (std::int64_t s = 0; s < a.steps; s += kSuper) {
     const int n = static_cast<int>(a.steps - s < kSuper ? a.steps - s : kSuper);
+    Ahead ahead{a.panel + Format::kSteps.super_at(s + kSuper)};
     for (int tile = 0; tile < 2; ++tile) {
-      unpack(a.panel, s, n, tile, u);
+      unpack(a.panel, s, n, tile, ahead, u);
       for (int m = 0; m < a.M; m += 16)
         sixteen_rows(u, n, a.rows.x + tile_at(m, s, a.steps),
                      a.rows.sums + (m * a.steps + s * 16) * Format::kGroups,
-                     a.acc + m * kPanel + tile * 16, s == 0);
+                     a.acc + m * kPanel + tile * 16, s == 0, m == 0 ? &ahead : nullptr);
     }
   }
 }
