@@ -47,6 +47,9 @@ TEST(Usage, WrongUsageIsTwo) {
       {"inspect"},
       {"bench", kLlama, "-p", "0"},
       {"bench", kLlama, "-n", "-3"},
+      {"bench"},
+      {"bench", kLlama, "--random", "llama-1b:bf16"},
+      {"bench", "--random", "llama-1b"},
       {"run"},
   };
   for (const auto& args : wrong) {

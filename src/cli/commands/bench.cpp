@@ -6,12 +6,14 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/output.h"
+#include "formats/random_model.h"
 
 namespace vitrine {
 namespace {
 
 struct Flags {
   ModelFlag model;
+  std::string random;
   EngineFlags engine;
   int prompt = 512, tokens = 64, repeat = 3;
   bool json = false;
@@ -39,29 +41,39 @@ struct Run {
   std::uint64_t hash;
 };
 
-// One generation; figures from the step records it left.
+// As many generations as there are sequences, side by side; figures from the step records they
+// left.
 Result<Run> run_once(Engine& engine, const Flags& f) {
-  Request request;
-  int vocab = engine.model().vocab;
-  for (int i = 0; i < f.prompt; ++i)
-    request.prompt.push_back(static_cast<std::int32_t>((i * 7919LL + 13) % vocab));
-  request.max_tokens = f.tokens;
-  request.ignore_eos = true;
-  request.logit_positions = {f.prompt - 1};
-  VT_RETURN_IF_ERROR(request.sampling.set("temperature", 0));
+  int vocab = engine.model().vocab, sequences = engine.memory().sequences;
   auto before = engine.records();
   std::uint64_t first = before.empty() ? 0 : before.back().step + 1;
-  VT_TRY(auto stream, engine.submit(std::move(request)));
-  const Finish& finish = stream->wait();
-  if (finish.reason == FinishReason::kError)
-    return make_error(ErrorCode::kInvalid, "{}", finish.error);
-  // The record of the last step is written just after the stream closes.
-  int last = f.prompt + finish.account.usage.completion_tokens - 1;
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  for (int s = 0; s < sequences; ++s) {
+    Request request;
+    for (int i = 0; i < f.prompt; ++i)
+      request.prompt.push_back(static_cast<std::int32_t>((i * 7919LL + s * 104729LL + 13) % vocab));
+    request.max_tokens = f.tokens;
+    request.ignore_eos = true;
+    // Of the first only, to hash them. Nothing comes from the cache, which saw the prompts before.
+    if (s == 0) request.logit_positions = {f.prompt - 1};
+    request.cache_salt = fmt::format("{}.{}", first, s);
+    VT_RETURN_IF_ERROR(request.sampling.set("temperature", 0));
+    VT_TRY(auto stream, engine.submit(std::move(request)));
+    streams.push_back(std::move(stream));
+  }
+  std::int64_t expected = 0;
+  for (const auto& stream : streams) {
+    const Finish& finish = stream->wait();
+    if (finish.reason == FinishReason::kError)
+      return make_error(ErrorCode::kInvalid, "{}", finish.error);
+    expected += f.prompt + finish.account.usage.completion_tokens - 1;
+  }
+  // The record of the last step is written just after the streams close.
   auto complete = [&] {
-    auto records = engine.records();
-    if (records.empty() || records.back().step < first) return false;
-    const StepEntry& entry = records.back().entries[0];
-    return entry.first + entry.tokens >= last;
+    std::int64_t rows = 0;
+    for (const StepRecord& r : engine.records())
+      if (r.step >= first) rows += r.prefill_tokens + r.decode_tokens;
+    return rows >= expected;
   };
   while (!complete()) std::this_thread::yield();
   double prefill_ns = 0, prefill_tokens = 0, flops = 0, decode_ns = 0, decode_tokens = 0, bytes = 0;
@@ -70,25 +82,35 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
     auto ns = static_cast<double>(r.total_ns());
     if (r.prefill_tokens > 0) {
       prefill_ns += ns, prefill_tokens += r.prefill_tokens, flops += r.flops;
-    } else {
+    } else if (r.decode_tokens == sequences) {
       decode_ns += ns, decode_tokens += r.decode_tokens;
       bytes += static_cast<double>(r.weight_bytes + r.kv_read_bytes);
     }
   }
-  const auto& logits = stream->logits().at(f.prompt - 1);
+  const auto& logits = streams[0]->logits().at(f.prompt - 1);
   return Run{1e9 * prefill_tokens / prefill_ns, flops / prefill_ns,
              decode_ns > 0 ? 1e9 * decode_tokens / decode_ns : 0,
              decode_ns > 0 ? bytes / decode_ns : 0, hash_logits(logits)};
 }
 
 Result<int> bench(Flags& f) {
-  VT_TRY(auto file, f.model.open());
+  if (f.model.path.empty() == f.random.empty())
+    return make_error(ErrorCode::kInvalid, "a model or --random is needed, and not both");
+  VT_TRY(auto file, f.random.empty() ? f.model.open() : random_model(f.random));
   int needed = f.prompt + f.tokens;
   if (f.engine.options.context == 0) f.engine.options.context = needed;
   if (f.engine.options.context < needed)
     return make_error(ErrorCode::kInvalid,
                       "--ctx: found {}, {} prompt and {} output tokens need {}",
                       f.engine.options.context, f.prompt, f.tokens, needed);
+  // The records of a run must be there at its end.
+  if (static_cast<std::int64_t>(f.engine.options.sequences) * f.prompt >
+      static_cast<std::int64_t>(f.engine.options.step_tokens) * (Engine::kKeptRecords - f.tokens) /
+          2)
+    return make_error(ErrorCode::kInvalid,
+                      "{} prompts of {} tokens are too many to measure; fewer --sequences, fewer "
+                      "-p or more --step-tokens",
+                      f.engine.options.sequences, f.prompt);
   VT_TRY(auto engine, f.engine.start(file));
   std::vector<double> prefill, gflops, decode, gbs;
   std::vector<Peak> peaks;
@@ -114,6 +136,7 @@ Result<int> bench(Flags& f) {
   if (f.json) {
     print_json(json::object{
         {"backend", engine->backend().description()},
+        {"sequences", engine->memory().sequences},
         {"prefill", json::object{{"tokens", f.prompt},
                                  {"tok_s", p_tok},
                                  {"gflop_s", p_flop},
@@ -127,8 +150,9 @@ Result<int> bench(Flags& f) {
         {"logits_hash", fmt::format("{:016x}", hash)}});
     return 0;
   }
-  fmt::print("{}\nmedians of {} runs; peaks measured between them\n\n",
-             engine->backend().description(), f.repeat);
+  fmt::print("{}\n{} sequence{}, medians of {} runs; peaks measured between them\n\n",
+             engine->backend().description(), engine->memory().sequences,
+             engine->memory().sequences == 1 ? "" : "s", f.repeat);
   fmt::print("            tokens        tok/s                  of the peak\n");
   fmt::print("prefill   {:>8} {:>12.1f}  {:>8.1f} GFLOP/s  {:>8.1f} %  of {:.1f}\n", f.prompt,
              p_tok, p_flop, 100 * p_flop / peak.gflop_s, peak.gflop_s);
@@ -141,6 +165,11 @@ Result<int> bench(Flags& f) {
 std::function<int()> add(CLI::App& app) {
   auto f = std::make_shared<Flags>();
   f->model.add(app);
+  app.get_option("model")->required(false);
+  app.add_option("--random", f->random,
+                 fmt::format("instead of a model, random weights in memory: SHAPE:TYPE; shapes {}; "
+                             "types {}",
+                             random_model_shapes(), random_model_types()));
   app.add_option("-p,--prompt-tokens", f->prompt, "tokens to prefill")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
