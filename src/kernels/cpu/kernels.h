@@ -86,6 +86,17 @@ namespace avx512 {
 extern const KernelTable kTable;
 }
 
+// Neighbouring panels of a matrix. With few rows several are read at once, as so many streams.
+struct Panels {
+  const std::byte* first;
+  std::int64_t bytes;  // of one
+  int count;
+  const std::byte* at(int p) const { return first + p * bytes; }
+};
+inline constexpr int kMaxPanels = 4, kGroupedRows = 16;  // several only up to so many rows
+// Rows that the results of one panel take: tiles write whole sixteens.
+inline constexpr std::int64_t round_rows(std::int64_t M) { return (M + 15) / 16 * 16; }
+
 // bf16 activations lie as tiles [rows / 16][steps][16 rows][32 k]: what a tile load reads is
 // contiguous. (Rows of a power of two would all fall into the same few lines of the cache.)
 inline constexpr int kTileWords = 16 * 32;
@@ -96,18 +107,18 @@ inline constexpr std::int64_t tile_at(std::int64_t m, std::int64_t s, std::int64
 // bf16 activations and weights (k16 panels of bf16): VDPBF16PS, or TDPBF16PS where there is AMX, at
 // every M.
 struct Bf16Args {
-  const std::byte* panel;
+  Panels panels;
   const std::uint16_t* x;  // tiles; AMX reads all 16 rows of the last
   std::int64_t steps;      // of 32 k
   int M;
-  float* acc;  // (M, 32); AMX writes up to the next 16 rows
+  float* acc;  // (panels, round_rows(M), 32)
 };
-void bf16_matmul_panel(const Bf16Args& args);
+void bf16_matmul_panels(const Bf16Args& args);
 // n floats to row m of the tiles, round to nearest even, zero from n to the end of the last step.
 void bf16_convert(std::uint16_t* tiles, const float* x, std::int64_t n, std::int64_t steps,
                   std::int64_t m);
 
-void amx_matmul_panel(const Bf16Args& args);
+void amx_matmul_panels(const Bf16Args& args);
 // Operations done in `rounds` of four independent tile products.
 double amx_flops(std::int64_t rounds);
 
@@ -119,11 +130,11 @@ struct BlockRows {
 };
 struct BlockArgs {
   PanelType type;
-  const std::byte* panel;
+  Panels panels;
   BlockRows rows;
   std::int64_t steps;
   int M;
-  float* acc;  // (M, 32); up to the next 16 rows are written
+  float* acc;  // (panels, round_rows(M), 32)
 };
 void amx_matmul_blocks(const BlockArgs& args);
 // One row of steps * 32 floats to row m of M.

@@ -4,6 +4,7 @@
 // tile of sixteen rows gives each row the bits that it would have alone.
 #include <immintrin.h>
 
+#include "kernels/cpu/ahead.h"
 #include "kernels/cpu/amx_tiles.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/packed.h"
@@ -11,33 +12,70 @@
 namespace vitrine::cpu {
 namespace {
 
-// Sums of 16 or 32 rows over all steps of the panel.
+constexpr std::int64_t kAccStride = kPanel * 4;
+constexpr int kLines = kStep16Bytes / 64;
+
+// 16 rows against one panel or two at once: as many streams from memory.
 template <bool kTwo>
-void rows_by_panel(const std::byte* w, const std::uint16_t* x, std::int64_t steps, float* acc) {
-  constexpr std::int64_t kAccStride = kPanel * 4;
+void sixteen_rows(const Bf16Args& a, int p) {
+  Ahead ahead[2] = {{a.panels.at(p) + 2 * kStep16Bytes}, {a.panels.at(p + 1) + 2 * kStep16Bytes}};
   _tile_zero(0);
   _tile_zero(1);
   if (kTwo) {
     _tile_zero(2);
     _tile_zero(3);
   }
-  for (std::int64_t s = 0; s < steps; ++s) {
-    const std::byte* b = w + s * kStep16Bytes;
-    if (!kTwo) _mm_prefetch(reinterpret_cast<const char*>(b + 4 * kStep16Bytes), _MM_HINT_T1);
-    _tile_loadd(4, x + s * kTileWords, 64);
+  for (std::int64_t s = 0; s < a.steps; ++s) {
+    const std::byte* b = a.panels.at(p) + s * kStep16Bytes;
+    ahead[0].fetch(kLines);
+    _tile_loadd(4, a.x + s * kTileWords, 64);
     _tile_loadd(6, b, 64);
     _tile_loadd(7, b + kStep16Bytes / 2, 64);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
     if (kTwo) {
-      _tile_loadd(5, x + (steps + s) * kTileWords, 64);
+      b += a.panels.bytes;
+      ahead[1].fetch(kLines);
+      _tile_loadd(6, b, 64);
+      _tile_loadd(7, b + kStep16Bytes / 2, 64);
+      _tile_dpbf16ps(2, 4, 6);
+      _tile_dpbf16ps(3, 4, 7);
+    }
+  }
+  float* acc = a.acc + p * 16 * kPanel;
+  _tile_stored(0, acc, kAccStride);
+  _tile_stored(1, acc + 16, kAccStride);
+  if (kTwo) {
+    _tile_stored(2, acc + 16 * kPanel, kAccStride);
+    _tile_stored(3, acc + 16 * kPanel + 16, kAccStride);
+  }
+}
+
+// 32 rows from m on against one panel; the last 16 may be missing.
+void many_rows(const Bf16Args& a, int m) {
+  const bool two = a.M - m > 16;
+  const std::uint16_t* x = a.x + tile_at(m, 0, a.steps);
+  float* acc = a.acc + m * kPanel;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (std::int64_t s = 0; s < a.steps; ++s) {
+    const std::byte* b = a.panels.first + s * kStep16Bytes;
+    _tile_loadd(4, x + s * kTileWords, 64);
+    _tile_loadd(6, b, 64);
+    _tile_loadd(7, b + kStep16Bytes / 2, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    if (two) {
+      _tile_loadd(5, x + (a.steps + s) * kTileWords, 64);
       _tile_dpbf16ps(2, 5, 6);
       _tile_dpbf16ps(3, 5, 7);
     }
   }
   _tile_stored(0, acc, kAccStride);
   _tile_stored(1, acc + 16, kAccStride);
-  if (kTwo) {
+  if (two) {
     _tile_stored(2, acc + 16 * kPanel, kAccStride);
     _tile_stored(3, acc + 16 * kPanel + 16, kAccStride);
   }
@@ -62,15 +100,15 @@ double amx_flops(std::int64_t rounds) {
   return 4.0 * 2 * 16 * 16 * 32 * static_cast<double>(rounds);
 }
 
-void amx_matmul_panel(const Bf16Args& a) {
+void amx_matmul_panels(const Bf16Args& a) {
   use_tiles(TileDepth::kWhole);
-  for (int m = 0; m < a.M; m += 32) {
-    const std::uint16_t* x = a.x + tile_at(m, 0, a.steps);
-    if (a.M - m > 16)
-      rows_by_panel<true>(a.panel, x, a.steps, a.acc + m * kPanel);
-    else
-      rows_by_panel<false>(a.panel, x, a.steps, a.acc + m * kPanel);
+  if (a.M > kGroupedRows) {
+    for (int m = 0; m < a.M; m += 32) many_rows(a, m);
+    return;
   }
+  int p = 0;
+  for (; p + 2 <= a.panels.count; p += 2) sixteen_rows<true>(a, p);
+  if (p < a.panels.count) sixteen_rows<false>(a, p);
 }
 
 }  // namespace vitrine::cpu

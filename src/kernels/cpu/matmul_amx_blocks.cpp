@@ -11,6 +11,7 @@
 // in AVX-512. Subnormal numbers count as zero, as TDPBF16PS has it.
 #define VT_ISA amx
 
+#include "kernels/cpu/ahead.h"
 #include "kernels/cpu/amx_tiles.h"
 #include "kernels/cpu/isa/simd.h"
 #include "kernels/cpu/kernels.h"
@@ -174,7 +175,8 @@ struct FormatQ6K {
     __m512i v = load_line(step + kHead + tile * kNibbleTile + j * 64);
     __m512i sixth = load_line(step + kHead + 2 * kNibbleTile + tile * kSixthTile + j / 2 * 64);
     for (int i = 0; i < 4; ++i) {
-      __m512i level = select(shift_words(v, 4 * i), shift_words(sixth, (4 * j + i) % 8 * 2 - 4), 48);
+      __m512i level =
+          select(shift_words(v, 4 * i), shift_words(sixth, (4 * j + i) % 8 * 2 - 4), 48);
       r[i] = _mm512_ternarylogic_epi32(level, bits, base, 0xEA);  // (level & bits) | base
     }
   }
@@ -182,8 +184,8 @@ struct FormatQ6K {
     split_pairs<FormatQ6K>(step, tile, j, even, odd);
   }
   static Scales scales(const std::byte* super, const std::byte* step, int tile, int group) {
-    __m512 d = _mm512_mul_ps(load_f16(super + tile * 32).v,
-                             load_i8(step + group * kPanel + tile * 16).v);
+    __m512 d =
+        _mm512_mul_ps(load_f16(super + tile * 32).v, load_i8(step + group * kPanel + tile * 16).v);
     return {d, _mm512_mul_ps(d, _mm512_set1_ps(-160))};
   }
 };
@@ -194,52 +196,55 @@ __m512 scaled(__m512 dot, const Scales& s, float sum, __m512 acc) {
   return Format::kOffsets ? _mm512_fmadd_ps(_mm512_set1_ps(sum), s.offset, acc) : acc;
 }
 
-// Lines to come, fetched a few at a time between the work, so that memory never rests.
-struct Ahead {
-  const std::byte* at;
-  void fetch(int lines) {
-    for (int i = 0; i < lines; ++i, at += 64)
-      _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
+// M rows by multiply-adds, straight from P panels at once: as many streams from memory.
+template <typename Format, int M, int P>
+void few_rows(const BlockArgs& a, int first) {
+  constexpr int kGroups = Format::kGroups, kLines = Format::kSteps.step / 64;
+  __m512 acc[P][M][2];
+  Ahead ahead[P];
+  for (int p = 0; p < P; ++p) {
+    ahead[p].at = a.panels.at(first + p) + 4096;
+    for (auto& row : acc[p]) row[0] = row[1] = _mm512_setzero_ps();
   }
-};
-
-// M rows by multiply-adds, straight from the panel.
-template <typename Format, int M>
-void few_rows(const BlockArgs& a) {
-  constexpr int kGroups = Format::kGroups;
-  constexpr int kLines = Format::kSteps.step / 64;
-  Ahead ahead{a.panel + 4096};
-  __m512 acc[M][2];
-  for (auto& row : acc) row[0] = row[1] = _mm512_setzero_ps();
-  for (std::int64_t s = 0; s < a.steps; ++s) {
-    const std::byte* super = a.panel + Format::kSteps.super_at(s);
-    const std::byte* step = a.panel + Format::kSteps.at(s);
-    ahead.fetch(kLines);
-    for (int tile = 0; tile < 2; ++tile)
-      for (int g = 0; g < kGroups; ++g) {
-        __m512 even[M], odd[M];
-        for (int m = 0; m < M; ++m) even[m] = odd[m] = _mm512_setzero_ps();
-        for (int j = g * 4 / kGroups; j < (g + 1) * 4 / kGroups; ++j) {
-          __m512 e[4], o[4];
-          Format::floats(step, tile, j, e, o);
-          for (int m = 0; m < M; ++m) {
-            const float* x = a.rows.wide + (m * a.steps + s) * kStep + 8 * j;
-            for (int i = 0; i < 4; ++i) {
-              even[m] = _mm512_fmadd_ps(_mm512_set1_ps(x[2 * i]), e[i], even[m]);
-              odd[m] = _mm512_fmadd_ps(_mm512_set1_ps(x[2 * i + 1]), o[i], odd[m]);
+  for (std::int64_t s = 0; s < a.steps; ++s)
+    for (int p = 0; p < P; ++p) {
+      const std::byte* super = a.panels.at(first + p) + Format::kSteps.super_at(s);
+      const std::byte* step = a.panels.at(first + p) + Format::kSteps.at(s);
+      ahead[p].fetch(kLines);
+      for (int tile = 0; tile < 2; ++tile)
+        for (int g = 0; g < kGroups; ++g) {
+          __m512 even[M], odd[M];
+          for (int m = 0; m < M; ++m) even[m] = odd[m] = _mm512_setzero_ps();
+          for (int j = g * 4 / kGroups; j < (g + 1) * 4 / kGroups; ++j) {
+            __m512 e[4], o[4];
+            Format::floats(step, tile, j, e, o);
+            for (int m = 0; m < M; ++m) {
+              const float* x = a.rows.wide + (m * a.steps + s) * kStep + 8 * j;
+              for (int i = 0; i < 4; ++i) {
+                even[m] = _mm512_fmadd_ps(_mm512_set1_ps(x[2 * i]), e[i], even[m]);
+                odd[m] = _mm512_fmadd_ps(_mm512_set1_ps(x[2 * i + 1]), o[i], odd[m]);
+              }
             }
           }
+          Scales scales = Format::scales(super, step, tile, g);
+          for (int m = 0; m < M; ++m)
+            acc[p][m][tile] =
+                scaled<Format>(_mm512_add_ps(even[m], odd[m]), scales,
+                               a.rows.sums[(s * kGroups + g) * 16 + m], acc[p][m][tile]);
         }
-        Scales scales = Format::scales(super, step, tile, g);
-        for (int m = 0; m < M; ++m)
-          acc[m][tile] =
-              scaled<Format>(_mm512_add_ps(even[m], odd[m]), scales,
-                             a.rows.sums[(s * kGroups + g) * 16 + m], acc[m][tile]);
-      }
-  }
-  for (int m = 0; m < M; ++m)
-    for (int tile = 0; tile < 2; ++tile)
-      _mm512_storeu_ps(a.acc + m * kPanel + tile * 16, acc[m][tile]);
+    }
+  for (int p = 0; p < P; ++p)
+    for (int m = 0; m < M; ++m)
+      for (int tile = 0; tile < 2; ++tile)
+        _mm512_storeu_ps(a.acc + ((first + p) * round_rows(M) + m) * kPanel + tile * 16,
+                         acc[p][m][tile]);
+}
+
+template <typename Format, int M>
+void few_rows(const BlockArgs& a) {
+  int p = 0;
+  for (; p + 4 <= a.panels.count; p += 4) few_rows<Format, M, 4>(a, p);
+  for (; p < a.panels.count; ++p) few_rows<Format, M, 1>(a, p);
 }
 
 // One tile of 16 outputs over kSuper steps, ready for the tile unit.
@@ -288,54 +293,81 @@ void product(const std::uint16_t* x, const std::uint16_t* w, float* dots) {
   }
 }
 
-// 16 rows over the unpacked steps; the tile unit is one group ahead of the scaling.
+// The products of 16 rows over the unpacked steps, and what is left to do with them.
 template <typename Format>
-void sixteen_rows(const Unpacked<Format>& u, int steps, const std::uint16_t* x, const float* sums,
-                  float* to, bool first, Ahead* ahead) {
-  constexpr int kGroups = Format::kGroups, kDepth = kStep / kGroups;
-  const int n = steps * kGroups;
-  const std::uint16_t* w = u.words[0][0];
-  alignas(64) float dots[2][256];
-  __m512 acc[16];
-  for (int m = 0; m < 16; ++m)
-    acc[m] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to + m * kPanel);
-  auto start = [&](int i) {
-    if (ahead != nullptr && i % kGroups == 0) ahead->fetch(kLinesAhead<Format>);
-    const std::uint16_t* rows = x + i / kGroups * kTileWords + i % kGroups * kDepth;
-    if (i % 2 == 0)
-      product<0>(rows, w + i * kDepth * 16, dots[0]);
-    else
-      product<1>(rows, w + i * kDepth * 16, dots[1]);
-  };
-  auto finish = [&](int i) {
-    for (int m = 0; m < 16; ++m)
-      acc[m] = scaled<Format>(_mm512_load_ps(dots[i % 2] + m * 16), u.scales[i],
-                              sums[i * 16 + m], acc[m]);
-  };
-  start(0);
-  for (int i = 0; i < n; i += 2) {
-    if (i + 1 < n) start(i + 1);
-    finish(i);
-    if (i + 1 == n) break;
-    if (i + 2 < n) start(i + 2);
-    finish(i + 1);
+struct RowBlock {
+  static constexpr int kGroups = Format::kGroups, kDepth = kStep / kGroups;
+
+  const std::uint16_t* x = nullptr;
+  const float* sums = nullptr;
+  float* to = nullptr;
+  float* dots = nullptr;  // (kSuper * kGroups, 16 rows, 16 outputs)
+
+  template <int kTile>
+  void start(const Unpacked<Format>& u, int i) const {
+    product<kTile>(x + i / kGroups * kTileWords + i % kGroups * kDepth,
+                   u.words[0][0] + i * kDepth * 16, dots + i * 256);
   }
-  for (int m = 0; m < 16; ++m) _mm512_storeu_ps(to + m * kPanel, acc[m]);
+  void load(__m512 acc[16], bool first) const {
+    for (int m = 0; m < 16; ++m)
+      acc[m] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to + m * kPanel);
+  }
+  void finish(const Unpacked<Format>& u, int i, __m512 acc[16]) const {
+    for (int m = 0; m < 16; ++m)
+      acc[m] = scaled<Format>(_mm512_load_ps(dots + i * 256 + m * 16), u.scales[i],
+                              sums[i * 16 + m], acc[m]);
+  }
+  void store(const __m512 acc[16]) const {
+    for (int m = 0; m < 16; ++m) _mm512_storeu_ps(to + m * kPanel, acc[m]);
+  }
+};
+
+// The tile unit makes the products of one block of rows while AVX-512 scales those of the block
+// before: a tile that was just stored is not ready to be read.
+template <typename Format, bool kStart, bool kFinish>
+void row_blocks(const Unpacked<Format>& u, int steps, const RowBlock<Format>& next,
+                const RowBlock<Format>& last, bool first, Ahead* ahead) {
+  __m512 acc[16];
+  if constexpr (kFinish) last.load(acc, first);
+  for (int i = 0; i < steps * Format::kGroups; ++i) {
+    if (ahead != nullptr && i % Format::kGroups == 0) ahead->fetch(kLinesAhead<Format>);
+    if constexpr (kStart) {
+      if (i % 2 == 0)
+        next.template start<0>(u, i);
+      else
+        next.template start<1>(u, i);
+    }
+    if constexpr (kFinish) last.finish(u, i, acc);
+  }
+  if constexpr (kFinish) last.store(acc);
 }
 
 template <typename Format>
-void many_rows(const BlockArgs& a) {
+void many_rows(const BlockArgs& a, int p) {
   use_tiles(Format::kGroups == 1 ? TileDepth::kWhole : TileDepth::kHalf);
+  const std::byte* panel = a.panels.at(p);
+  float* acc = a.acc + p * round_rows(a.M) * kPanel;
   Unpacked<Format> u;
+  alignas(64) float dots[2][kSuper * Format::kGroups * 256];
   for (std::int64_t s = 0; s < a.steps; s += kSuper) {
     const int n = static_cast<int>(a.steps - s < kSuper ? a.steps - s : kSuper);
-    Ahead ahead{a.panel + Format::kSteps.super_at(s + kSuper)};
+    const bool first = s == 0;
+    Ahead ahead{panel + Format::kSteps.super_at(s + kSuper)};
     for (int tile = 0; tile < 2; ++tile) {
-      unpack(a.panel, s, n, tile, ahead, u);
-      for (int m = 0; m < a.M; m += 16)
-        sixteen_rows(u, n, a.rows.x + tile_at(m, s, a.steps),
-                     a.rows.sums + (m * a.steps + s * 16) * Format::kGroups,
-                     a.acc + m * kPanel + tile * 16, s == 0, m == 0 ? &ahead : nullptr);
+      unpack(panel, s, n, tile, ahead, u);
+      auto block = [&](int m) {
+        return RowBlock<Format>{a.rows.x + tile_at(m, s, a.steps),
+                                a.rows.sums + (m * a.steps + s * 16) * Format::kGroups,
+                                acc + m * kPanel + tile * 16, dots[m / 16 % 2]};
+      };
+      RowBlock<Format> last = block(0);
+      row_blocks<Format, true, false>(u, n, last, last, first, &ahead);
+      for (int m = 16; m < a.M; m += 16) {
+        RowBlock<Format> next = block(m);
+        row_blocks<Format, true, true>(u, n, next, last, first, nullptr);
+        last = next;
+      }
+      row_blocks<Format, false, true>(u, n, last, last, first, nullptr);
     }
   }
 }
@@ -351,7 +383,7 @@ void panel(const BlockArgs& a) {
     case 3:
       return few_rows<Format, 3>(a);
     default:
-      return many_rows<Format>(a);
+      for (int p = 0; p < a.panels.count; ++p) many_rows<Format>(a, p);
   }
 }
 
@@ -383,13 +415,12 @@ void amx_prepare_row(PanelType type, const float* x, std::int64_t steps, std::in
     for (int half = 0; half < 2; ++half) {
       __m256i words =
           reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_loadu_ps(x + s * kStep + 16 * half)));
-      __m512 rounded =
-          _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16));
+      __m512 rounded = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16));
       if (wide)
         _mm512_storeu_ps(out.wide + (m * steps + s) * kStep + 16 * half, rounded);
       else
-        _mm256_storeu_si256(
-            reinterpret_cast<__m256i*>(out.x + tile_at(m, s, steps) + 16 * half), words);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out.x + tile_at(m, s, steps) + 16 * half),
+                            words);
       sums[half] = _mm512_reduce_add_ps(rounded);
     }
     float* to = out.sums + (m / 16 * steps + s) * groups * 16 + m % 16;

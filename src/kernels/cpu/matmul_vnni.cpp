@@ -36,7 +36,8 @@ void rows(const VnniArgs& a, int first) {
       }
       const std::byte* quads = step + kHead + tile * (kPanel * kStep / 2);
       for (int i = 0; i < 8; ++i) {
-        _mm_prefetch(reinterpret_cast<const char*>(quads + i * 64 + 2 * kStepsQ8.step), _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(quads + i * 64 + 2 * kStepsQ8.step),
+                     _MM_HINT_T0);
         __m512i w = _mm512_xor_si512(_mm512_loadu_si512(quads + i * 64), shift);
         for (int m = 0; m < M; ++m) {
           std::int64_t at = ((first + m) * a.steps + s) * kStep + 4 * i;

@@ -43,10 +43,14 @@ enum class Layout : std::uint8_t { kF32, k16, kQ8, kQ4, kQ4K, kQ5K, kQ6K, kRows 
 // Where the steps of a quantised panel are: `super` bytes stand before every kSuper of them.
 struct StepLayout {
   int super, step;
-  constexpr std::int64_t at(std::int64_t s) const { return super_at(s) + super + s % kSuper * step; }
-  constexpr std::int64_t super_at(std::int64_t s) const { return s / kSuper * (super + kSuper * step); }
+  constexpr std::int64_t at(std::int64_t s) const {
+    return super_at(s) + super + s % kSuper * step;
+  }
+  constexpr std::int64_t super_at(std::int64_t s) const {
+    return s / kSuper * (super + kSuper * step);
+  }
 };
-inline constexpr StepLayout kStepsQ8{0, kHead + kPanel * kStep};
+inline constexpr StepLayout kStepsQ8{0, kHead + kPanel* kStep};
 inline constexpr StepLayout kStepsQ4{0, kHead + 2 * kNibbleTile};
 inline constexpr StepLayout kStepsQ4K{128, kHead + 2 * kNibbleTile};
 inline constexpr StepLayout kStepsQ5K{128, kHead + 2 * (kNibbleTile + kFifthTile)};
@@ -69,6 +73,7 @@ class PackedWeight final : public Weight {
   Layout layout() const { return layout_; }
   std::int64_t panels() const { return (rows() + kPanel - 1) / kPanel; }
   std::int64_t steps() const { return (cols() + kStep - 1) / kStep; }
+  std::int64_t panel_bytes() const { return panel_bytes_; }
   const std::byte* panel(std::int64_t p) const { return data_ + p * panel_bytes_; }
   const MatrixSource& source() const { return source_; }  // kRows only
 

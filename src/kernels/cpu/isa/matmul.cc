@@ -20,7 +20,7 @@ constexpr int kFusedRows = W == 16 ? 4 : 2;
 // Decoders: `group` consecutive k of the whole panel into w[group][kVecs].
 struct DecodeF32 {
   static constexpr int kGroup = 1;
-  static constexpr StepLayout kSteps{0, kPanel * kStep * 4};
+  static constexpr StepLayout kSteps{0, kPanel* kStep * 4};
   static void decode(const std::byte* panel, std::int64_t k, Vf w[][kVecs]) {
     const float* p = reinterpret_cast<const float*>(panel) + k * kPanel;
     for (int v = 0; v < kVecs; ++v) w[0][v] = load(p + v * W);
@@ -77,9 +77,10 @@ struct DecodeBits {
         if constexpr (Part::kHighBits > 0) {
           constexpr int kPairs = 16 / Part::kHighBits;  // of a vector
           const int p = 4 * j + pair;
-          const std::byte* high = step + kHead + 2 * kNibbleTile + tile * 64 * Part::kHighBits +
-                                  p / kPairs * 64 + at;
-          Vf more = load_bits(high, word + p % kPairs * Part::kHighBits, (1 << Part::kHighBits) - 1);
+          const std::byte* high =
+              step + kHead + 2 * kNibbleTile + tile * 64 * Part::kHighBits + p / kPairs * 64 + at;
+          Vf more =
+              load_bits(high, word + p % kPairs * Part::kHighBits, (1 << Part::kHighBits) - 1);
           level = add(level, mul(more, set1(16)));
         }
         w[i][v] = part.weight(level);

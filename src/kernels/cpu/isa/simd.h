@@ -73,10 +73,12 @@ inline Vf load_bits(const void* p, int shift, int mask) {
   return {_mm512_cvtepi32_ps(_mm512_and_si512(v, _mm512_set1_epi32(mask)))};
 }
 inline Vf load_u8(const void* p) {
-  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))))};
+  return {
+      _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))))};
 }
 inline Vf load_i8(const void* p) {
-  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))))};
+  return {
+      _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))))};
 }
 
 #else
@@ -155,10 +157,12 @@ inline Vf load_bits(const void* p, int shift, int mask) {
   return {_mm256_cvtepi32_ps(_mm256_and_si256(v, _mm256_set1_epi32(mask)))};
 }
 inline Vf load_u8(const void* p) {
-  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))))};
+  return {
+      _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))))};
 }
 inline Vf load_i8(const void* p) {
-  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))))};
+  return {
+      _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))))};
 }
 
 #endif
