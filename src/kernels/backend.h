@@ -112,6 +112,13 @@ struct Peak {
   double gflop_s = 0;    // of the fastest matmul instruction the backend uses
 };
 
+// What the calls of one op took together, on the host's clock.
+struct OpTime {
+  const char* op;
+  std::int64_t calls;
+  double seconds;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -119,6 +126,10 @@ class Backend {
   virtual std::string description() const = 0;  // with what was found: "cpu (avx512, 2 threads)"
   virtual int threads() const { return 1; }
   virtual Peak measure_peak() = 0;  // takes about a second
+
+  // Times every op from now on, from zero. Called while no op runs.
+  void time_ops(bool on) { timing_ = on, depth_ = 0, op_times_.clear(); }
+  const std::vector<OpTime>& op_times() const { return op_times_; }
 
   // Memory and weights; at load only.
   virtual Result<Buffer> allocate(std::int64_t bytes) = 0;
@@ -188,6 +199,12 @@ class Backend {
   virtual void softcap_(Tensor x, float cap) = 0;
   virtual void gather_rows_(Tensor out, Tensor x, Tensor rows) = 0;
   virtual void add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps);
+
+ private:
+  class Timed;
+  bool timing_ = false;
+  int depth_ = 0;
+  std::vector<OpTime> op_times_;
 };
 
 struct BackendOptions {

@@ -10,7 +10,7 @@ namespace vitrine {
 namespace cpu {
 namespace {
 
-constexpr std::int64_t kAccBytes = static_cast<std::int64_t>(kMaxRows) * kPanel * 4;
+constexpr std::int64_t kAccBytes = static_cast<std::int64_t>(kMaxPanels) * kMaxRows * kPanel * 4;
 constexpr std::int64_t kUnpackedBytes = (kBlockK + kStep) * kPanel * 4;
 // As --isa has them, in the order of Isa.
 constexpr const char* kIsaNames[] = {"avx2", "avx512", "vnni", "bf16", "amx"};

@@ -51,7 +51,7 @@ class CpuBackend final : public Backend {
   // Memory of one thread, for all ops.
   struct Worker {
     Buffer memory;
-    float* acc = nullptr;        // kMaxRows * kPanel
+    float* acc = nullptr;        // kMaxPanels * kMaxRows * kPanel
     float* unpacked = nullptr;   // (kBlockK + kStep) * kPanel
     float* attention = nullptr;  // attention_scratch()
   };

@@ -86,14 +86,15 @@ namespace avx512 {
 extern const KernelTable kTable;
 }
 
-// Neighbouring panels of a matrix. With few rows several are read at once, as so many streams.
+// Neighbouring panels of a matrix. With few rows several are read at once, as so many streams; with
+// many they share what is near of the activations.
 struct Panels {
   const std::byte* first;
   std::int64_t bytes;  // of one
   int count;
   const std::byte* at(int p) const { return first + p * bytes; }
 };
-inline constexpr int kMaxPanels = 4, kGroupedRows = 16;  // several only up to so many rows
+inline constexpr int kMaxPanels = 4;
 // Rows that the results of one panel take: tiles write whole sixteens.
 inline constexpr std::int64_t round_rows(std::int64_t M) { return (M + 15) / 16 * 16; }
 

@@ -1,5 +1,5 @@
-// Matrix products: threads take panels of 32 outputs, several at once where there are few rows; a
-// panel is read once per kMaxRows rows.
+// Matrix products: threads take groups of panels of 32 outputs; a panel is read once per kMaxRows
+// rows.
 #include <algorithm>
 #include <cstring>
 
@@ -73,8 +73,7 @@ void CpuBackend::matmul_rows(float* out, const float* x, std::int64_t M, const P
   std::int64_t N = w.rows();
   prepare(x, M, w);
   // Several panels an item, but at least four items a thread.
-  const std::int64_t group =
-      M > kGroupedRows ? 1 : std::clamp<std::int64_t>(w.panels() / (4 * threads()), 1, kMaxPanels);
+  const std::int64_t group = std::clamp<std::int64_t>(w.panels() / (4 * threads()), 1, kMaxPanels);
   pool_.run((w.panels() + group - 1) / group, [&](std::int64_t item, int thread) {
     Worker& worker = workers_[thread];
     const std::int64_t first = item * group;

@@ -51,17 +51,31 @@ void sixteen_rows(const Bf16Args& a, int p) {
   }
 }
 
-// 32 rows from m on against one panel; the last 16 may be missing.
-void many_rows(const Bf16Args& a, int m) {
+// Steps of k that all panels go through before the next: their activations stay in the second-level
+// cache.
+constexpr std::int64_t kBlockSteps = 32;
+
+// 32 rows from m on against one panel, over the steps first .. last-1; the last 16 rows may be
+// missing.
+void thirty_two_rows(const Bf16Args& a, int p, int m, std::int64_t first, std::int64_t last) {
   const bool two = a.M - m > 16;
   const std::uint16_t* x = a.x + tile_at(m, 0, a.steps);
-  float* acc = a.acc + m * kPanel;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  for (std::int64_t s = 0; s < a.steps; ++s) {
-    const std::byte* b = a.panels.first + s * kStep16Bytes;
+  float* acc = a.acc + (p * round_rows(a.M) + m) * kPanel;
+  if (first == 0) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  } else {
+    _tile_loadd(0, acc, kAccStride);
+    _tile_loadd(1, acc + 16, kAccStride);
+    if (two) {
+      _tile_loadd(2, acc + 16 * kPanel, kAccStride);
+      _tile_loadd(3, acc + 16 * kPanel + 16, kAccStride);
+    }
+  }
+  for (std::int64_t s = first; s < last; ++s) {
+    const std::byte* b = a.panels.at(p) + s * kStep16Bytes;
     _tile_loadd(4, x + s * kTileWords, 64);
     _tile_loadd(6, b, 64);
     _tile_loadd(7, b + kStep16Bytes / 2, 64);
@@ -79,6 +93,15 @@ void many_rows(const Bf16Args& a, int m) {
     _tile_stored(2, acc + 16 * kPanel, kAccStride);
     _tile_stored(3, acc + 16 * kPanel + 16, kAccStride);
   }
+}
+
+void many_rows(const Bf16Args& a) {
+  for (std::int64_t s = 0; s < a.steps; s += kBlockSteps)
+    for (int p = 0; p < a.panels.count; ++p) {
+      const std::int64_t last = s + kBlockSteps < a.steps ? s + kBlockSteps : a.steps;
+      Ahead{a.panels.at(p) + s * kStep16Bytes}.fetch(static_cast<int>((last - s) * kLines));
+      for (int m = 0; m < a.M; m += 32) thirty_two_rows(a, p, m, s, last);
+    }
 }
 
 }  // namespace
@@ -102,10 +125,7 @@ double amx_flops(std::int64_t rounds) {
 
 void amx_matmul_panels(const Bf16Args& a) {
   use_tiles(TileDepth::kWhole);
-  if (a.M > kGroupedRows) {
-    for (int m = 0; m < a.M; m += 32) many_rows(a, m);
-    return;
-  }
+  if (a.M > 16) return many_rows(a);
   int p = 0;
   for (; p + 2 <= a.panels.count; p += 2) sixteen_rows<true>(a, p);
   if (p < a.panels.count) sixteen_rows<false>(a, p);

@@ -85,6 +85,18 @@ void nibble_pairs(const std::byte* step, int tile, int j, __m512i r[4]) {
     r[i] = _mm512_permutexvar_epi16(_mm512_srli_epi16(v, static_cast<unsigned>(4 * i)), table);
 }
 
+template <int kFirst>
+void nibble_floats(const std::byte* step, int tile, int j, __m512 even[4], __m512 odd[4]) {
+  alignas(64) float values[16];
+  for (int i = 0; i < 16; ++i) values[i] = static_cast<float>(kFirst + i);
+  const __m512 table = _mm512_load_ps(values);
+  __m512i v = load_line(step + kHead + tile * kNibbleTile + j * 64);
+  for (int i = 0; i < 4; ++i) {
+    even[i] = _mm512_permutexvar_ps(_mm512_srli_epi32(v, static_cast<unsigned>(4 * i)), table);
+    odd[i] = _mm512_permutexvar_ps(_mm512_srli_epi32(v, static_cast<unsigned>(16 + 4 * i)), table);
+  }
+}
+
 // The words of r as floats, for the formats whose pairs() is the cheapest way.
 template <typename Format>
 void split_pairs(const std::byte* step, int tile, int j, __m512 even[4], __m512 odd[4]) {
@@ -105,7 +117,7 @@ struct FormatQ4 {
     nibble_pairs<-8>(step, tile, j, r);
   }
   static void floats(const std::byte* step, int tile, int j, __m512 even[4], __m512 odd[4]) {
-    split_pairs<FormatQ4>(step, tile, j, even, odd);
+    nibble_floats<-8>(step, tile, j, even, odd);
   }
   static Scales scales(const std::byte*, const std::byte* step, int tile, int) {
     return {load_f16(step + tile * 32).v, _mm512_setzero_ps()};
@@ -127,7 +139,7 @@ struct FormatQ4K {
     nibble_pairs<0>(step, tile, j, r);
   }
   static void floats(const std::byte* step, int tile, int j, __m512 even[4], __m512 odd[4]) {
-    split_pairs<FormatQ4K>(step, tile, j, even, odd);
+    nibble_floats<0>(step, tile, j, even, odd);
   }
   static Scales scales(const std::byte* super, const std::byte* step, int tile, int) {
     return scales_with_mins(super, step, tile);
@@ -201,9 +213,9 @@ template <typename Format, int M, int P>
 void few_rows(const BlockArgs& a, int first) {
   constexpr int kGroups = Format::kGroups, kLines = Format::kSteps.step / 64;
   __m512 acc[P][M][2];
-  Ahead ahead[P];
+  Near ahead[P];
   for (int p = 0; p < P; ++p) {
-    ahead[p].at = a.panels.at(first + p) + 4096;
+    ahead[p].at = a.panels.at(first + p) + 2048;
     for (auto& row : acc[p]) row[0] = row[1] = _mm512_setzero_ps();
   }
   for (std::int64_t s = 0; s < a.steps; ++s)
@@ -293,81 +305,59 @@ void product(const std::uint16_t* x, const std::uint16_t* w, float* dots) {
   }
 }
 
-// The products of 16 rows over the unpacked steps, and what is left to do with them.
+// 16 rows over the unpacked steps; the tile unit is one group ahead of the scaling.
 template <typename Format>
-struct RowBlock {
-  static constexpr int kGroups = Format::kGroups, kDepth = kStep / kGroups;
-
-  const std::uint16_t* x = nullptr;
-  const float* sums = nullptr;
-  float* to = nullptr;
-  float* dots = nullptr;  // (kSuper * kGroups, 16 rows, 16 outputs)
-
-  template <int kTile>
-  void start(const Unpacked<Format>& u, int i) const {
-    product<kTile>(x + i / kGroups * kTileWords + i % kGroups * kDepth,
-                   u.words[0][0] + i * kDepth * 16, dots + i * 256);
-  }
-  void load(__m512 acc[16], bool first) const {
-    for (int m = 0; m < 16; ++m)
-      acc[m] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to + m * kPanel);
-  }
-  void finish(const Unpacked<Format>& u, int i, __m512 acc[16]) const {
-    for (int m = 0; m < 16; ++m)
-      acc[m] = scaled<Format>(_mm512_load_ps(dots + i * 256 + m * 16), u.scales[i],
-                              sums[i * 16 + m], acc[m]);
-  }
-  void store(const __m512 acc[16]) const {
-    for (int m = 0; m < 16; ++m) _mm512_storeu_ps(to + m * kPanel, acc[m]);
-  }
-};
-
-// The tile unit makes the products of one block of rows while AVX-512 scales those of the block
-// before: a tile that was just stored is not ready to be read.
-template <typename Format, bool kStart, bool kFinish>
-void row_blocks(const Unpacked<Format>& u, int steps, const RowBlock<Format>& next,
-                const RowBlock<Format>& last, bool first, Ahead* ahead) {
+void sixteen_rows(const Unpacked<Format>& u, int steps, const std::uint16_t* x, const float* sums,
+                  float* to, bool first, Ahead* ahead) {
+  constexpr int kGroups = Format::kGroups, kDepth = kStep / kGroups;
+  const int n = steps * kGroups;
+  const std::uint16_t* w = u.words[0][0];
+  alignas(64) float dots[2][256];
   __m512 acc[16];
-  if constexpr (kFinish) last.load(acc, first);
-  for (int i = 0; i < steps * Format::kGroups; ++i) {
-    if (ahead != nullptr && i % Format::kGroups == 0) ahead->fetch(kLinesAhead<Format>);
-    if constexpr (kStart) {
-      if (i % 2 == 0)
-        next.template start<0>(u, i);
-      else
-        next.template start<1>(u, i);
-    }
-    if constexpr (kFinish) last.finish(u, i, acc);
+  for (int m = 0; m < 16; ++m)
+    acc[m] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to + m * kPanel);
+  auto start = [&](int i) {
+    if (ahead != nullptr && i % kGroups == 0) ahead->fetch(kLinesAhead<Format>);
+    const std::uint16_t* rows = x + i / kGroups * kTileWords + i % kGroups * kDepth;
+    if (i % 2 == 0)
+      product<0>(rows, w + i * kDepth * 16, dots[0]);
+    else
+      product<1>(rows, w + i * kDepth * 16, dots[1]);
+  };
+  auto finish = [&](int i) {
+    for (int m = 0; m < 16; ++m)
+      acc[m] = scaled<Format>(_mm512_load_ps(dots[i % 2] + m * 16), u.scales[i], sums[i * 16 + m],
+                              acc[m]);
+  };
+  start(0);
+  for (int i = 0; i < n; i += 2) {
+    if (i + 1 < n) start(i + 1);
+    finish(i);
+    if (i + 1 == n) break;
+    if (i + 2 < n) start(i + 2);
+    finish(i + 1);
   }
-  if constexpr (kFinish) last.store(acc);
+  for (int m = 0; m < 16; ++m) _mm512_storeu_ps(to + m * kPanel, acc[m]);
 }
 
+// All panels take their turn at the same 256 k, so that those of the activations stay near.
 template <typename Format>
-void many_rows(const BlockArgs& a, int p) {
+void many_rows(const BlockArgs& a) {
   use_tiles(Format::kGroups == 1 ? TileDepth::kWhole : TileDepth::kHalf);
-  const std::byte* panel = a.panels.at(p);
-  float* acc = a.acc + p * round_rows(a.M) * kPanel;
   Unpacked<Format> u;
-  alignas(64) float dots[2][kSuper * Format::kGroups * 256];
   for (std::int64_t s = 0; s < a.steps; s += kSuper) {
     const int n = static_cast<int>(a.steps - s < kSuper ? a.steps - s : kSuper);
-    const bool first = s == 0;
-    Ahead ahead{panel + Format::kSteps.super_at(s + kSuper)};
-    for (int tile = 0; tile < 2; ++tile) {
-      unpack(panel, s, n, tile, ahead, u);
-      auto block = [&](int m) {
-        return RowBlock<Format>{a.rows.x + tile_at(m, s, a.steps),
-                                a.rows.sums + (m * a.steps + s * 16) * Format::kGroups,
-                                acc + m * kPanel + tile * 16, dots[m / 16 % 2]};
-      };
-      RowBlock<Format> last = block(0);
-      row_blocks<Format, true, false>(u, n, last, last, first, &ahead);
-      for (int m = 16; m < a.M; m += 16) {
-        RowBlock<Format> next = block(m);
-        row_blocks<Format, true, true>(u, n, next, last, first, nullptr);
-        last = next;
+    for (int p = 0; p < a.panels.count; ++p) {
+      const std::byte* panel = a.panels.at(p);
+      float* acc = a.acc + p * round_rows(a.M) * kPanel;
+      Ahead ahead{panel + Format::kSteps.super_at(s + kSuper)};
+      for (int tile = 0; tile < 2; ++tile) {
+        unpack(panel, s, n, tile, ahead, u);
+        for (int m = 0; m < a.M; m += 16)
+          sixteen_rows(u, n, a.rows.x + tile_at(m, s, a.steps),
+                       a.rows.sums + (m * a.steps + s * 16) * Format::kGroups,
+                       acc + m * kPanel + tile * 16, s == 0, m == 0 ? &ahead : nullptr);
       }
-      row_blocks<Format, false, true>(u, n, last, last, first, nullptr);
     }
   }
 }
@@ -383,7 +373,7 @@ void panel(const BlockArgs& a) {
     case 3:
       return few_rows<Format, 3>(a);
     default:
-      for (int p = 0; p < a.panels.count; ++p) many_rows<Format>(a, p);
+      return many_rows<Format>(a);
   }
 }
 
