@@ -30,7 +30,9 @@ constexpr std::int64_t kAttentionBytes = attention_scratch(1024, 1024) * 4;
 
 CpuBackend::CpuBackend(Isa isa, int threads)
     : isa_(isa),
-      k_(isa == Isa::kAvx2 ? avx2::kTable : avx512::kTable),
+      k_(isa == Isa::kAvx2     ? avx2::kTable
+         : isa == Isa::kAvx512 ? avx512::kTable
+                               : vnni::kTable),
       pool_(threads),
       workers_(threads) {
   for (Worker& w : workers_) {

@@ -27,6 +27,22 @@ struct PanelArgs {
   float* unpacked;
 };
 
+// int8 activations with a scale per 32 k, for quantised panels. [steps][M][...]: what one step
+// needs is contiguous.
+struct ByteRows {
+  std::int8_t* q;      // (steps, M, 32): activation = scale * q, in the order of the panel's quads
+  float* scale;        // (steps, M)
+  std::int32_t* sums;  // (steps, M, 2): of q, of each half of 16
+};
+struct BytesArgs {
+  PanelType type;
+  const std::byte* panel;
+  ByteRows rows;
+  std::int64_t steps;
+  int M;
+  float* acc;  // (M, 32)
+};
+
 enum class KvType : std::uint8_t { kF32, kF16, kBF16 };
 enum class Act : std::uint8_t { kSilu, kGelu, kGeluTanh, kRelu };
 
@@ -63,6 +79,10 @@ struct KernelTable {
   // acc (M,32) += x (M,kb) times w (kb,32) f32, or = when `first`.
   void (*matmul_block)(const float* w, const float* x, std::int64_t ldx, int M, int kb, float* acc,
                        bool first);
+  void (*matmul_bytes)(const BytesArgs& args);
+  // One row of steps * 32 floats to row m of M.
+  void (*quantize_bytes)(PanelType type, const float* x, std::int64_t steps, std::int64_t m, int M,
+                         const ByteRows& out);
   void (*rms_norm)(float* out, const float* x, const float* w, std::int64_t n, float eps);
   void (*layer_norm)(float* out, const float* x, const float* w, const float* b, std::int64_t n,
                      float eps);
@@ -83,6 +103,9 @@ namespace avx2 {
 extern const KernelTable kTable;
 }
 namespace avx512 {
+extern const KernelTable kTable;
+}
+namespace vnni {
 extern const KernelTable kTable;
 }
 
@@ -141,23 +164,5 @@ void amx_matmul_blocks(const BlockArgs& args);
 // One row of steps * 32 floats to row m of M.
 void amx_prepare_row(PanelType type, const float* x, std::int64_t steps, std::int64_t m, int M,
                      const BlockRows& out);
-
-// 16-bit activations with a scale per 32, as two int8 halves (kQ8 panels): VPDPBUSD at every M.
-struct VnniRows {
-  std::int8_t* high;    // (M, steps, 32)
-  std::int8_t* low;     // (M, steps, 32): activation = scale * (256 * high + low)
-  float* scale;         // (M, steps)
-  std::int32_t* start;  // (M, steps): -128 times the sum of the group's 256 * high + low
-};
-struct VnniArgs {
-  const std::byte* panel;
-  VnniRows rows;
-  std::int64_t steps;
-  int M;
-  float* acc;  // (M, 32)
-};
-void vnni_matmul_panel(const VnniArgs& args);
-// One row of steps * 32 floats to row m.
-void vnni_quantize(const float* x, std::int64_t steps, std::int64_t m, const VnniRows& out);
 
 }  // namespace vitrine::cpu

@@ -32,11 +32,10 @@ PanelType panel_type(const PackedWeight& w) {
 }
 
 // The parts of the prepared activations, one after the other in the buffer.
-VnniRows vnni_rows(void* buffer, std::int64_t M, std::int64_t steps) {
-  auto* high = static_cast<std::int8_t*>(buffer);
-  auto* low = high + M * steps * kStep;
-  auto* scale = reinterpret_cast<float*>(low + M * steps * kStep);
-  return {high, low, scale, reinterpret_cast<std::int32_t*>(scale + M * steps)};
+ByteRows byte_rows(void* buffer, std::int64_t M, std::int64_t steps) {
+  auto* q = static_cast<std::int8_t*>(buffer);
+  auto* scale = reinterpret_cast<float*>(q + M * steps * kStep);
+  return {q, scale, reinterpret_cast<std::int32_t*>(scale + M * steps)};
 }
 
 // bf16 activations of blocks and behind them the sums.
@@ -114,8 +113,9 @@ void CpuBackend::multiply(Worker& worker, const PackedWeight& w, std::int64_t fi
   }
   for (int p = 0; p < count; ++p) {
     float* acc = worker.acc + p * round_rows(M) * kPanel;
-    if (arithmetic == Arithmetic::kVnni)
-      vnni_matmul_panel({panels.at(p), vnni_rows(prepared_.data(), M, steps), steps, M, acc});
+    if (arithmetic == Arithmetic::kBytes)
+      k_.matmul_bytes(
+          {panel_type(w), panels.at(p), byte_rows(prepared_.data(), M, steps), steps, M, acc});
     else if (arithmetic == Arithmetic::kFp32)
       k_.matmul_panel(
           {panel_type(w), panels.at(p), x, w.cols(), w.cols(), M, acc, worker.unpacked});
@@ -151,8 +151,9 @@ void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w) 
   if (arithmetic == Arithmetic::kFp32 || arithmetic == Arithmetic::kRows) return;
   over_rows(M, K, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t m = begin; m < end; ++m) {
-      if (arithmetic == Arithmetic::kVnni) {
-        vnni_quantize(x + m * K, steps, m, vnni_rows(prepared_.data(), M, steps));
+      if (arithmetic == Arithmetic::kBytes) {
+        k_.quantize_bytes(panel_type(w), x + m * K, steps, m, static_cast<int>(M),
+                          byte_rows(prepared_.data(), M, steps));
       } else if (arithmetic == Arithmetic::kAmxBlocks) {
         amx_prepare_row(panel_type(w), x + m * K, steps, m, static_cast<int>(M),
                         block_rows(prepared_.data(), M, steps));

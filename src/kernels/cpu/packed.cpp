@@ -136,13 +136,11 @@ Arithmetic arithmetic_of(DType dtype, Isa isa) {
     case Layout::kRows:
       return Arithmetic::kRows;
     case Layout::kQ8:
-      if (isa == Isa::kAmx) return Arithmetic::kAmxBlocks;
-      return isa >= Isa::kVnni ? Arithmetic::kVnni : Arithmetic::kFp32;
     case Layout::kQ4:
     case Layout::kQ4K:
     case Layout::kQ5K:
     case Layout::kQ6K:
-      return isa == Isa::kAmx ? Arithmetic::kAmxBlocks : Arithmetic::kFp32;
+      return isa == Isa::kAmx ? Arithmetic::kAmxBlocks : Arithmetic::kBytes;
     case Layout::k16:
       if (dtype != DType::kBF16 || isa < Isa::kBf16) return Arithmetic::kFp32;
       return isa == Isa::kAmx ? Arithmetic::kAmx : Arithmetic::kBf16;

@@ -60,7 +60,7 @@ inline constexpr StepLayout kStepsQ6K{64, kHead + 2 * (kNibbleTile + kSixthTile)
 enum class Isa : std::uint8_t { kAvx2, kAvx512, kVnni, kBf16, kAmx };
 
 // The arithmetic of a product, fixed by weight type and instruction set (ARCHITECTURE.md).
-enum class Arithmetic : std::uint8_t { kFp32, kRows, kVnni, kBf16, kAmx, kAmxBlocks };
+enum class Arithmetic : std::uint8_t { kFp32, kRows, kBytes, kBf16, kAmx, kAmxBlocks };
 Arithmetic arithmetic_of(DType dtype, Isa isa);
 
 class PackedWeight final : public Weight {

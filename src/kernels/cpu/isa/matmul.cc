@@ -43,80 +43,6 @@ struct Decode16 {
   }
 };
 
-struct DecodeQ8 {
-  static constexpr int kGroup = 4;
-  static constexpr StepLayout kSteps = kStepsQ8;
-  static void decode(const std::byte* panel, std::int64_t k, Vf w[][kVecs]) {
-    const std::byte* step = panel + kSteps.at(k / kStep);
-    const std::byte* quads = step + kHead + k % kStep / 4 * 64;
-    for (int v = 0; v < kVecs; ++v) {
-      Vf d = load_f16(step + v * W * 2), q[4];
-      load_i8_quads(quads + v / kTileVecs * (kPanel * kStep / 2) + v % kTileVecs * W * 4, q);
-      for (int i = 0; i < 4; ++i) w[i][v] = mul(d, q[i]);
-    }
-  }
-};
-
-// The tiles of nibbles and of higher bits (packed.h): 8 k are one vector of nibbles. `Part` says
-// what a level means.
-template <typename Part>
-struct DecodeBits {
-  static constexpr int kGroup = 8;
-  static constexpr StepLayout kSteps = Part::kSteps;
-  static void decode(const std::byte* panel, std::int64_t k, Vf w[][kVecs]) {
-    const std::int64_t s = k / kStep;
-    const std::byte *super = panel + kSteps.super_at(s), *step = panel + kSteps.at(s);
-    const int j = static_cast<int>(k % kStep / 8);
-    for (int v = 0; v < kVecs; ++v) {
-      const int at = v % kTileVecs * W * 4, tile = v / kTileVecs;
-      Part part(super, step, v * W, j / 2);
-      const std::byte* nibbles = step + kHead + tile * kNibbleTile + j * 64 + at;
-      for (int i = 0; i < 8; ++i) {  // k = 8j + i: pair i / 2, its first or second
-        int word = i % 2 * 16, pair = i / 2;
-        Vf level = load_bits(nibbles, word + 4 * pair, 15);
-        if constexpr (Part::kHighBits > 0) {
-          constexpr int kPairs = 16 / Part::kHighBits;  // of a vector
-          const int p = 4 * j + pair;
-          const std::byte* high =
-              step + kHead + 2 * kNibbleTile + tile * 64 * Part::kHighBits + p / kPairs * 64 + at;
-          Vf more =
-              load_bits(high, word + p % kPairs * Part::kHighBits, (1 << Part::kHighBits) - 1);
-          level = add(level, mul(more, set1(16)));
-        }
-        w[i][v] = part.weight(level);
-      }
-    }
-  }
-};
-
-struct PartQ4 {
-  static constexpr StepLayout kSteps = kStepsQ4;
-  static constexpr int kHighBits = 0;
-  PartQ4(const std::byte*, const std::byte* step, int n, int) : d(load_f16(step + n * 2)) {}
-  Vf weight(Vf level) const { return mul(sub(level, set1(8)), d); }
-  Vf d;
-};
-
-template <int kBits>
-struct PartWithMins {
-  static constexpr StepLayout kSteps = kBits == 4 ? kStepsQ4K : kStepsQ5K;
-  static constexpr int kHighBits = kBits - 4;
-  PartWithMins(const std::byte* super, const std::byte* step, int n, int)
-      : unit(mul(load_f16(super + n * 2), load_u8(step + n))),
-        offset(mul(load_f16(super + kPanel * 2 + n * 2), load_u8(step + kPanel + n))) {}
-  Vf weight(Vf level) const { return sub(mul(unit, level), offset); }
-  Vf unit, offset;
-};
-
-struct PartQ6K {
-  static constexpr StepLayout kSteps = kStepsQ6K;
-  static constexpr int kHighBits = 2;
-  PartQ6K(const std::byte* super, const std::byte* step, int n, int half)
-      : unit(mul(load_f16(super + n * 2), load_i8(step + half * kPanel + n))) {}
-  Vf weight(Vf level) const { return mul(unit, sub(level, set1(32))); }
-  Vf unit;
-};
-
 // M rows straight from the packed panel.
 template <typename Decode, int M>
 void fused(const PanelArgs& a) {
@@ -224,16 +150,8 @@ void matmul_panel(const PanelArgs& a) {
       return panel<Decode16<true>>(a);
     case PanelType::kBF16:
       return panel<Decode16<false>>(a);
-    case PanelType::kQ8:
-      return panel<DecodeQ8>(a);
-    case PanelType::kQ4:
-      return panel<DecodeBits<PartQ4>>(a);
-    case PanelType::kQ4K:
-      return panel<DecodeBits<PartWithMins<4>>>(a);
-    case PanelType::kQ5K:
-      return panel<DecodeBits<PartWithMins<5>>>(a);
-    case PanelType::kQ6K:
-      return panel<DecodeBits<PartQ6K>>(a);
+    default:
+      return;
   }
 }
 

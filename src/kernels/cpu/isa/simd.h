@@ -67,11 +67,6 @@ inline void load_i8_quads(const void* p, Vf q[4]) {
   q[2] = {_mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(v, 8), 24))};
   q[3] = {_mm512_cvtepi32_ps(_mm512_srai_epi32(v, 24))};
 }
-// Bits shift.. of every 32-bit lane, as many as the mask has.
-inline Vf load_bits(const void* p, int shift, int mask) {
-  __m512i v = _mm512_srl_epi32(_mm512_loadu_si512(p), _mm_cvtsi32_si128(shift));
-  return {_mm512_cvtepi32_ps(_mm512_and_si512(v, _mm512_set1_epi32(mask)))};
-}
 inline Vf load_u8(const void* p) {
   return {
       _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))))};
@@ -143,18 +138,6 @@ inline void load_f16_pairs(const void* p, Vf& low, Vf& high) {
       _mm256_packus_epi32(_mm256_and_si256(v, mask), _mm256_srli_epi32(v, 16)), 0xD8);
   low = {_mm256_cvtph_ps(_mm256_castsi256_si128(packed))};
   high = {_mm256_cvtph_ps(_mm256_extracti128_si256(packed, 1))};
-}
-inline void load_i8_quads(const void* p, Vf q[4]) {
-  __m256i v = _mm256_loadu_si256(static_cast<const __m256i*>(p));
-  q[0] = {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(v, 24), 24))};
-  q[1] = {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(v, 16), 24))};
-  q[2] = {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(v, 8), 24))};
-  q[3] = {_mm256_cvtepi32_ps(_mm256_srai_epi32(v, 24))};
-}
-inline Vf load_bits(const void* p, int shift, int mask) {
-  __m256i v = _mm256_loadu_si256(static_cast<const __m256i*>(p));
-  v = _mm256_srl_epi32(v, _mm_cvtsi32_si128(shift));
-  return {_mm256_cvtepi32_ps(_mm256_and_si256(v, _mm256_set1_epi32(mask)))};
 }
 inline Vf load_u8(const void* p) {
   return {
