@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sampling/rng.h"
-#include "sampling/weight.h"
+#include "base/draw_weight.h"
 
 namespace vitrine {
 namespace {
@@ -32,7 +32,7 @@ Result<std::unique_ptr<Engine>> Engine::load(std::shared_ptr<const ModelFile> fi
   // Counted first: a context or a size that cannot be is refused before anything is loaded.
   ModelInfo info;
   VT_TRY(engine->plan_, plan_memory(*file, options, &info));
-  VT_RETURN_IF_ERROR(check_memory(engine->plan_));
+  VT_RETURN_IF_ERROR(check_memory(engine->plan_, *engine->backend_));
   if (static_cast<std::size_t>(info.vocab) > kMaxVocab)
     return make_error(ErrorCode::kUnsupported,
                       "a vocabulary of {} tokens; sampling takes at most {}", info.vocab,

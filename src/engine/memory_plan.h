@@ -59,20 +59,16 @@ struct MemoryPlan {
   std::int64_t total() const { return packed_bytes + activation_bytes + kv_bytes; }
 };
 
-// Rows of logits computed at once: enough to share one pass over the head's weights, few enough
-// that the buffer stays small for any vocabulary.
-inline constexpr int kHeadSliceRows = 32;
-
 // Ranges of the numbers; an error names the option.
 Status check_options(const EngineOptions& options);
-// An error when the plan is larger than what the machine has free: memory comes page by page, and
-// running out of it later would end the process.
-Status check_memory(const MemoryPlan& plan);
+// An error when the plan is larger than what the backend has free: the host's memory comes page by
+// page, and running out of it later would end the process.
+Status check_memory(const MemoryPlan& plan, const Backend& backend);
 // The context that the options and the model give; an error names both when they disagree.
 Result<int> choose_context(const EngineOptions& options, int model_context);
-// Fills in what the options leave to the machine (sequences, kv_tokens): half of what is free after
-// weights and activations goes to the pool.
-void choose_sizes(EngineOptions& options, std::int64_t other_bytes, std::int64_t bytes_per_token,
+// Fills in what the options leave to the machine (sequences, kv_tokens): half of `free`, the bytes
+// that weights and activations leave, goes to the pool.
+void choose_sizes(EngineOptions& options, std::int64_t free, std::int64_t bytes_per_token,
                   int context);
 // Groups and KV sizes for a loaded (or only counted) model.
 MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOptions& options,

@@ -15,7 +15,7 @@ Runner::Runner(Model& model, Backend& backend, const MemoryPlan& plan, int step_
       b_(backend),
       plan_(plan),
       step_tokens_(step_tokens),
-      slice_rows_(std::min(kHeadSliceRows, step_tokens)) {}
+      slice_rows_(std::min(backend.head_rows(), step_tokens)) {}
 
 Result<Tensor> Runner::make(DType dtype, Shape shape) {
   VT_TRY(Buffer buffer, b_.allocate(shape.elements() * 4));

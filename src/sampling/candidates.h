@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "sampling/weight.h"
+#include "base/draw_weight.h"
 
 namespace vitrine {
 

@@ -1,0 +1,101 @@
+// The simplest attention: a block a (row, head), scores in the workspace.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/launch.cuh"
+
+namespace vitrine::cuda {
+namespace {
+
+// Element of a page: K at (head, offset, d), V behind all of K.
+__device__ std::int64_t element(const KvShape& s, std::int64_t page, int value, std::int64_t head,
+                                std::int64_t offset) {
+  std::int64_t half = std::int64_t{s.kv_heads} * s.page_size * s.head_dim;
+  return (2 * page + value) * half + (head * s.page_size + offset) * s.head_dim;
+}
+
+__device__ float load(const std::byte* data, DType type, std::int64_t i) {
+  if (type == DType::kF32) return reinterpret_cast<const float*>(data)[i];
+  if (type == DType::kF16) return __half2float(reinterpret_cast<const __half*>(data)[i]);
+  return __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(data)[i]);
+}
+
+__device__ void store(std::byte* data, DType type, std::int64_t i, float x) {
+  if (type == DType::kF32)
+    reinterpret_cast<float*>(data)[i] = x;
+  else if (type == DType::kF16)
+    reinterpret_cast<__half*>(data)[i] = __float2half_rn(x);
+  else
+    reinterpret_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16_rn(x);
+}
+
+__global__ void store_kv_kernel(KvCache cache, const float* k, const float* v,
+                                const std::int32_t* slots) {
+  pdl_wait();
+  pdl_trigger();
+  const KvShape& s = cache.shape;
+  std::int64_t t = blockIdx.x, page = slots[t] / s.page_size, offset = slots[t] % s.page_size;
+  int width = s.kv_heads * s.head_dim;
+  for (int i = threadIdx.x; i < width; i += blockDim.x) {
+    int head = i / s.head_dim, d = i % s.head_dim;
+    store(cache.data, s.dtype, element(s, page, 0, head, offset) + d, k[t * width + i]);
+    store(cache.data, s.dtype, element(s, page, 1, head, offset) + d, v[t * width + i]);
+  }
+}
+
+// One warp a (row, head): running maximum and sum over positions, D / 32 values a lane.
+constexpr int kMaxPerLane = 16;
+__global__ void attention_kernel(float* out, const float* q, KvCache cache,
+                                 const std::int32_t* positions, const std::int32_t* row_offsets,
+                                 const std::int32_t* block_table, int S, int B, int H,
+                                 AttentionParams params) {
+  pdl_wait();
+  pdl_trigger();
+  const KvShape& s = cache.shape;
+  int t = blockIdx.x, h = blockIdx.y, lane = threadIdx.x, D = s.head_dim;
+  int sequence = 0;
+  while (sequence + 1 < S && row_offsets[sequence + 1] <= t) ++sequence;
+  int last = positions[t], kv = h / (H / s.kv_heads);
+  int first = params.window > 0 ? max(0, last - params.window + 1) : 0;
+  const float* query = q + (std::int64_t{t} * H + h) * D;
+  float acc[kMaxPerLane] = {}, top = -INFINITY, sum = 0;
+  for (int p = first; p <= last; ++p) {
+    std::int64_t page = block_table[std::int64_t{sequence} * B + p / s.page_size];
+    std::int64_t at = element(s, page, 0, kv, p % s.page_size);
+    std::int64_t value_at = element(s, page, 1, kv, p % s.page_size);
+    float score = 0;
+    for (int d = lane; d < D; d += 32) score += query[d] * load(cache.data, s.dtype, at + d);
+    score = warp_sum(score) * params.scale;
+    if (params.softcap > 0) score = params.softcap * tanhf(score / params.softcap);
+    float next = fmaxf(top, score), old = expf(top - next), now = expf(score - next);
+    sum = sum * old + now;
+    for (int j = 0; j < kMaxPerLane; ++j)
+      if (lane + 32 * j < D)
+        acc[j] = acc[j] * old + now * load(cache.data, s.dtype, value_at + lane + 32 * j);
+    top = next;
+  }
+  for (int j = 0; j < kMaxPerLane; ++j)
+    if (lane + 32 * j < D) out[(std::int64_t{t} * H + h) * D + lane + 32 * j] = acc[j] / sum;
+}
+
+}  // namespace
+
+std::int64_t kv_page_bytes(const KvShape& s) {
+  return 2LL * s.kv_heads * s.page_size * s.head_dim * (s.dtype == DType::kF32 ? 4 : 2);
+}
+
+void store_kv(Context& c, const float* k, const float* v, std::int64_t T, const KvCache& cache,
+              const std::int32_t* slots) {
+  launch(c, store_kv_kernel, blocks_for(c, T, 1), 128, 0, cache, k, v, slots);
+}
+
+void attention(Context& c, float* out, const float* q, std::int64_t T, std::int64_t H,
+               const KvCache& cache, const KvIndex& index, const AttentionParams& params) {
+  launch(c, attention_kernel, {blocks_for(c, T, 1), static_cast<unsigned>(H)}, 32, 0, out, q, cache,
+         index.positions.i32(), index.row_offsets.i32(), index.block_table.i32(),
+         static_cast<int>(index.row_offsets.dim(0) - 1), static_cast<int>(index.block_table.dim(1)),
+         static_cast<int>(H), params);
+}
+
+}  // namespace vitrine::cuda
