@@ -69,6 +69,7 @@ Status check_options(const EngineOptions& o) {
     if (value >= min && value <= max) return Ok{};
     return make_error(ErrorCode::kInvalid, "{}: found {}, allowed {} to {}", name, value, min, max);
   };
+  VT_RETURN_IF_ERROR(within("commit delay", o.commit_delay, -1, Backend::kStepsInFlight - 1));
   VT_RETURN_IF_ERROR(within("sequences", o.sequences, 0, 4096));
   VT_RETURN_IF_ERROR(within("KV tokens", o.kv_tokens, 0, 1 << 30));
   VT_RETURN_IF_ERROR(within("queue", o.max_queue, 1, 1 << 20));
@@ -136,6 +137,7 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
   plan.sequences = options.sequences;
   plan.page_size = options.page_size;
   plan.kv_dtype = options.kv_dtype;
+  plan.spare_pages = backend.asynchronous() ? 1 : 0;
   plan.packed_bytes = model.totals().packed_bytes;
   // The runner adds hidden states and a slice of logits, which it may have to copy to the host.
   plan.activation_bytes =
@@ -176,7 +178,7 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
         wanted = std::min<std::int64_t>(wanted, 2LL * g.pages_per_sequence * plan.sequences);
     }
     g.pages = static_cast<int>(std::max<std::int64_t>(wanted, g.pages_per_sequence));
-    plan.kv_bytes += g.page_bytes * g.pages;
+    plan.kv_bytes += g.page_bytes * (g.pages + plan.spare_pages);
     plan.kv_bytes_per_token += g.page_bytes / plan.page_size;
   }
   return plan;
@@ -185,6 +187,7 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
 Result<MemoryPlan> plan_memory(const ModelFile& file, EngineOptions& options, ModelInfo* info) {
   VT_RETURN_IF_ERROR(check_options(options));
   VT_TRY(auto backend, create_backend(options.backend, {1, options.isa}));
+  if (options.commit_delay < 0) options.commit_delay = backend->asynchronous() ? 1 : 0;
   CountingBackend counting(*backend);
   ModelOptions model_options{
       .max_tokens = options.step_tokens, .context = options.context, .progress = {}};

@@ -27,8 +27,12 @@ struct EngineOptions {
   int step_tokens = 512;  // rows of the largest step
   int page_size = 32;     // positions
   DType kv_dtype = DType::kF16;
-  int commit_delay = 0;  // steps between running and committing; 0 is the specification
-  int max_queue = 512;   // requests that may wait
+  // Steps between running and committing; 0 is the specification. -1: 1 where steps are queued, so
+  // that the device has the next one while the host looks at the last.
+  int commit_delay = -1;
+  bool deterministic = false;  // cuda: bits do not depend on the batch; others always do so
+  bool synchronous = false;    // cuda: every op is waited for, to find one that fails
+  int max_queue = 512;         // requests that may wait
   Policy policy = Policy::kContinuous;
   int static_wait_ms = 1000;  // Policy::kStatic: how long a batch that is not full waits
   int mixed_step_ms = 250;    // about how long prefill may take beside decoding; 0: no limit
@@ -56,6 +60,7 @@ struct MemoryPlan {
   std::int64_t kv_bytes_per_token = 0;  // of one position in all layers
   std::vector<CacheGroup> groups;
   std::vector<int> group_of;  // by layer
+  int spare_pages = 0;        // of each group, beyond the pool: where padding rows write
   std::int64_t total() const { return packed_bytes + activation_bytes + kv_bytes; }
 };
 

@@ -215,8 +215,7 @@ void Backend::feed_tokens(Tensor ids, Tensor last) {
   feed_tokens_(ids, last);
 }
 
-void Backend::draw(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits,
-                   bool greedy) {
+void Backend::draw(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits, bool greedy) {
   expect_i32("draw", "last", last, {-1});
   expect_f32("draw", "logits", logits, {-1, -1});
   draw_(drawn, last, rows, logits, greedy);

@@ -16,7 +16,8 @@
 //    arithmetics.
 //  - `out` may be one of the inputs only where it says "in place".
 //  - Called from the engine thread only.
-//  - An asynchronous backend queues ops and returns; they run in the order of the calls. write() and
+//  - An asynchronous backend queues ops and returns; they run in the order of the calls. write()
+//  and
 //    copy() are queued too, read() waits.
 #pragma once
 
@@ -122,16 +123,16 @@ struct HeadNorms {
   float eps = 0;
 };
 
-// How the next token of a row is drawn: temperature, top_k, top_p and min_p, in this order, with the
-// meaning they have in sampling/. Weights are integers there, so that every backend draws the same
-// token from the same logits.
+// How the next token of a row is drawn: temperature, top_k, top_p and min_p, in this order, with
+// the meaning they have in sampling/. Weights are integers there, so that every backend draws the
+// same token from the same logits.
 struct DrawRow {
-  std::uint64_t bits = 0;    // the random number
-  double scale = 1;          // 1 / temperature
-  double top_p = 1;          // 1: off
-  double max_nats = 0;       // -log(min_p); infinite: off
-  std::int32_t top_k = 0;    // 0: off; 1: the best token, whatever the rest says
-  std::int32_t slot = -1;    // where in `last` the token goes; -1: the row is not drawn
+  std::uint64_t bits = 0;  // the random number
+  double scale = 1;        // 1 / temperature
+  double top_p = 1;        // 1: off
+  double max_nats = 0;     // -log(min_p); infinite: off
+  std::int32_t top_k = 0;  // 0: off; 1: the best token, whatever the rest says
+  std::int32_t slot = -1;  // where in `last` the token goes; -1: the row is not drawn
 };
 // What came of it.
 struct DrawnRow {
@@ -186,7 +187,7 @@ class Backend {
   // Steps. What is queued between begin_step() and end_step() is one; wait(ticket) returns when it
   // is through. At most kStepsInFlight tickets are out. `follows`: there was work since the step
   // before, so that a gap between the two is a loss.
-  static constexpr int kStepsInFlight = 4;
+  static constexpr int kStepsInFlight = 2;
   virtual void begin_step(std::uint64_t /*step*/, bool /*follows*/) {}
   virtual int end_step() { return 0; }
   virtual StepTimes wait(int /*ticket*/) { return {}; }
@@ -243,7 +244,8 @@ class Backend {
   // ids[t] = last[-1 - ids[t]] where ids[t] is negative.  ids (T) i32, last (slots) i32
   void feed_tokens(Tensor ids, Tensor last);
   // Draws a token for each of the M rows that have a slot; writes it to last[slot] and drawn[m].
-  // rows, drawn: M of them in this backend's memory; logits (M,V). `greedy`: top_k is 1 in all rows.
+  // rows, drawn: M of them in this backend's memory; logits (M,V). `greedy`: top_k is 1 in all
+  // rows.
   void draw(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits, bool greedy);
 
  protected:
@@ -274,10 +276,12 @@ class Backend {
 
 struct BackendOptions {
   int threads = 0;  // 0: as many as this process may use
-  std::string isa;  // cpu only: "avx2", "avx512", "vnni", "bf16", "amx"; empty: the best there is
+  std::string isa =
+      {};  // cpu only: "avx2", "avx512", "vnni", "bf16", "amx"; empty: the best there is
   // cuda: one kernel and one order of summation for every number of rows. The others always do so.
   bool deterministic = false;
-  bool synchronous = false;  // cuda: every op waits until it is through, so that an error has a name
+  bool synchronous =
+      false;  // cuda: every op waits until it is through, so that an error has a name
 };
 
 // One per folder kernels/<name>/, listed by CMake.

@@ -95,12 +95,15 @@ void Qwen2::forward(const ModelInput& in, Tensor hidden) {
   Tensor rope = rope_(b_, in.positions);
   for (int i = 0; i < c_.layers; ++i) {
     const Layer& l = layers_[i];
-    l.attn_norm.rms(b_, h, x);
+    if (i == 0)
+      l.attn_norm.rms(b_, h, x);
+    else
+      b_.add_rms_norm(h, x, d, l.attn_norm.w, l.attn_norm.eps);
     l.attn(b_, in, i, d, h, rope, attn_);
     b_.add_rms_norm(h, x, d, l.ffn_norm.w, l.ffn_norm.eps);
     l.ffn(b_, d, h, ffn_);
-    b_.add(x, x, d);
   }
+  b_.add(x, x, d);
   b_.gather_rows(hidden, x, in.out_rows);
   norm_.rms(b_, hidden, hidden);
 }

@@ -150,10 +150,10 @@ const void* CudaBackend::read(const void* from, std::int64_t bytes, void* stagin
 }
 
 void CudaBackend::read_later(void* to, const void* from, std::int64_t bytes) {
-  check(c_,
-        cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost,
-                        c_.stream),
-        "read_later");
+  check(
+      c_,
+      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, c_.stream),
+      "read_later");
 }
 
 void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
@@ -193,13 +193,13 @@ std::int64_t CudaBackend::kv_page_bytes(const KvShape& shape) const {
 
 void CudaBackend::begin_step(std::uint64_t step, bool follows) {
   c_.step = step;
-  Step& s = steps_[begun_ % kStepsInFlight];
+  Step& s = steps_[begun_ % kSteps];
   s.follows = follows && begun_ > 0;
   check(c_, cudaEventRecord(s.start, c_.stream), "begin_step");
 }
 
 int CudaBackend::end_step() {
-  int ticket = static_cast<int>(begun_++ % kStepsInFlight);
+  int ticket = static_cast<int>(begun_++ % kSteps);
   check(c_, cudaEventRecord(steps_[ticket].end, c_.stream), "end_step");
   return ticket;
 }
@@ -215,7 +215,7 @@ StepTimes CudaBackend::wait(int ticket) {
   StepTimes times;
   times.busy_ns = between(s.start, s.end);
   if (s.follows)
-    times.idle_ns = between(steps_[(ticket + kStepsInFlight - 1) % kStepsInFlight].end, s.start);
+    times.idle_ns = between(steps_[(ticket + kSteps - 1) % kSteps].end, s.start);
   return times;
 }
 
@@ -238,8 +238,8 @@ void CudaBackend::repeat(std::uint64_t key, const std::function<void()>& calls) 
 
 void CudaBackend::embed_(Tensor out, const Weight& table, Tensor ids, float scale) {
   Op op(*this, "embed", out);
-  cuda::embed(c_, out.f32(), static_cast<const CudaTable&>(table).data(), table.dtype(), table.cols(),
-        ids.i32(), out.dim(0), scale);
+  cuda::embed(c_, out.f32(), static_cast<const CudaTable&>(table).data(), table.dtype(),
+              table.cols(), ids.i32(), out.dim(0), scale);
 }
 
 void CudaBackend::matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) {
@@ -320,8 +320,7 @@ void CudaBackend::feed_tokens_(Tensor ids, Tensor last) {
 void CudaBackend::draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits,
                         bool greedy) {
   Op op(*this, "draw", logits);
-  cuda::draw(c_, drawn, last.i32(), rows, logits.f32(), logits.dim(0), logits.dim(1),
-             greedy);
+  cuda::draw(c_, drawn, last.i32(), rows, logits.f32(), logits.dim(0), logits.dim(1), greedy);
 }
 
 }  // namespace cuda

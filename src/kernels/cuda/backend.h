@@ -70,6 +70,8 @@ class CudaBackend final : public Backend {
     std::int64_t used = 0;
     cudaEvent_t free = nullptr;
   };
+  // The end of the step before is asked for while the step after may be there already.
+  static constexpr int kSteps = kStepsInFlight + 2;
   struct Step {
     cudaEvent_t start = nullptr, end = nullptr;
     bool follows = false;
@@ -87,7 +89,7 @@ class CudaBackend final : public Backend {
   Buffer workspace_, staging_;
   std::array<Half, 2> halves_;
   int half_ = 0;
-  std::array<Step, kStepsInFlight> steps_;
+  std::array<Step, kSteps> steps_;
   std::uint64_t begun_ = 0;  // steps
   std::unordered_map<std::uint64_t, Recording> recordings_;
 };

@@ -4,7 +4,8 @@
 //
 //   scan    many blocks a row: the best token, and whether there is a NaN
 //   measure many blocks a row: shares and counts by distance from the best, in 2048 buckets
-//   choose  one block a row: every cut is a prefix of the order. Sums over buckets find the bucket in
+//   choose  one block a row: every cut is a prefix of the order. Sums over buckets find the bucket
+//   in
 //           which it ends, a look at that bucket's candidates the place.
 //
 // Bound by reading the logits from the second-level cache: once for greedy rows, and once for each
@@ -364,8 +365,7 @@ void draw(const Context& c, DrawnRow* drawn, std::int32_t* last, const DrawRow* 
   int chunks = M <= 16 ? kMaxChunks : 8;
   dim3 grid(static_cast<unsigned>(chunks), static_cast<unsigned>(M));
   launch(c, scan_kernel, grid, kScanThreads, 0, best, greedy ? nullptr : tallies, rows, logits, V);
-  if (!greedy)
-    launch(c, measure_kernel, grid, kScanThreads, 0, tallies, best, rows, logits, V);
+  if (!greedy) launch(c, measure_kernel, grid, kScanThreads, 0, tallies, best, rows, logits, V);
   std::size_t shared = greedy ? 0 : sizeof(Work);
   if (!greedy)
     check(c,
