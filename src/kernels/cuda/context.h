@@ -21,6 +21,8 @@ struct Context {
   // Scratch of whichever op runs; nothing in it survives the op. Fixed address.
   std::byte* workspace = nullptr;
   std::int64_t workspace_bytes = 0;
+  // kTickets (matmul.h) counters that are zero between kernels.
+  unsigned* tickets = nullptr;
 
   // What runs, for the message when it fails.
   const char* op = "";
