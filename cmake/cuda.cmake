@@ -1,7 +1,7 @@
 # VITRINE_CUDA: whether the folder kernels/cuda is built. `auto`: when there is an nvcc.
 set(VITRINE_CUDA auto CACHE STRING "Build the cuda backend: auto, ON or OFF")
-# Machine code for Ampere and Hopper; anything newer than the last runs by its PTX.
-set(VITRINE_CUDA_ARCHITECTURES "80-real;90a-real;90-virtual" CACHE STRING "As CMAKE_CUDA_ARCHITECTURES")
+# Machine code for Ampere and Hopper; anything newer runs by the PTX of the first.
+set(VITRINE_CUDA_ARCHITECTURES "80;90a-real" CACHE STRING "As CMAKE_CUDA_ARCHITECTURES")
 if(VITRINE_CUDA STREQUAL "auto" OR VITRINE_CUDA)
   include(CheckLanguage)
   set(CMAKE_CUDA_ARCHITECTURES ${VITRINE_CUDA_ARCHITECTURES})

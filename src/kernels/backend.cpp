@@ -23,6 +23,12 @@ void expect_i32(const char* op, const char* what, const Tensor& t, Shape dims) {
   expect(op, what, t, DType::kI32, dims);
 }
 
+void expect_norm(const char* op, const InputNorm& norm, const Tensor& x) {
+  if (!norm.w.defined()) return;
+  expect_f32(op, "norm", norm.w, {x.dim(1)});
+  expect_f32(op, "the norm's scratch", norm.scratch, x.shape);
+}
+
 void expect_index(const char* op, std::int64_t T, const KvIndex& index) {
   expect_i32(op, "positions", index.positions, {T});
   expect_i32(op, "row_offsets", index.row_offsets, {-1});
@@ -144,36 +150,53 @@ void Backend::add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w,
   rms_norm(out, residual, w, eps);
 }
 
-void Backend::matmul_group(std::span<const MatmulPart> parts, Tensor x) {
+void Backend::matmul_group(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm) {
   for (const MatmulPart& p : parts) {
     expect_f32("matmul_group", "x", x, {-1, p.w->cols()});
     expect_f32("matmul_group", "out", p.out, {x.dim(0), p.w->rows()});
     if (p.bias.defined()) expect_f32("matmul_group", "bias", p.bias, {p.w->rows()});
   }
-  matmul_group_(parts, x);
+  expect_norm("matmul_group", norm, x);
+  matmul_group_(parts, x, norm);
 }
 
-void Backend::matmul_group_(std::span<const MatmulPart> parts, Tensor x) {
+void Backend::matmul_group_(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm) {
+  if (norm.w.defined()) rms_norm(norm.scratch, x, norm.w, norm.eps), x = norm.scratch;
   for (const MatmulPart& p : parts) matmul(p.out, x, *p.w, p.bias);
 }
 
-void Backend::matmul_glu(Tensor out, Tensor scratch, Tensor x, const Weight& gate, Tensor gate_bias,
-                         const Weight& up, Tensor up_bias, Activation activation) {
+void Backend::matmul_glu(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
+                         const Weight& gate, Tensor gate_bias, const Weight& up, Tensor up_bias,
+                         Activation activation) {
   expect_f32("matmul_glu", "x", x, {-1, gate.cols()});
   expect_f32("matmul_glu", "out", out, {x.dim(0), gate.rows()});
   expect_f32("matmul_glu", "scratch", scratch, out.shape);
+  expect_norm("matmul_glu", norm, x);
   VT_CHECK(gate.rows() == up.rows() && gate.cols() == up.cols(),
            "matmul_glu: gate is {} x {}, up is {} x {}", gate.rows(), gate.cols(), up.rows(),
            up.cols());
-  matmul_glu_(out, scratch, x, gate, gate_bias, up, up_bias, activation);
+  matmul_glu_(out, scratch, x, norm, gate, gate_bias, up, up_bias, activation);
 }
 
-void Backend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const Weight& gate,
-                          Tensor gate_bias, const Weight& up, Tensor up_bias,
+void Backend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
+                          const Weight& gate, Tensor gate_bias, const Weight& up, Tensor up_bias,
                           Activation activation) {
-  matmul(out, x, gate, gate_bias);
-  matmul(scratch, x, up, up_bias);
+  MatmulPart parts[] = {{out, &gate, gate_bias}, {scratch, &up, up_bias}};
+  matmul_group(parts, x, norm);
   glu(out, out, scratch, activation);
+}
+
+void Backend::matmul_add(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias) {
+  expect_f32("matmul_add", "x", x, {-1, w.cols()});
+  expect_f32("matmul_add", "out", out, {x.dim(0), w.rows()});
+  expect_f32("matmul_add", "scratch", scratch, out.shape);
+  if (bias.defined()) expect_f32("matmul_add", "bias", bias, {w.rows()});
+  matmul_add_(out, scratch, x, w, bias);
+}
+
+void Backend::matmul_add_(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias) {
+  matmul(scratch, x, w, bias);
+  add(out, out, scratch);
 }
 
 void Backend::rope_store_kv(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,

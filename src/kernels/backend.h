@@ -117,6 +117,13 @@ struct MatmulPart {
   Tensor bias = {};  // (N) or undefined
 };
 
+// An RMS norm of the rows before they are multiplied; undefined: none.
+struct InputNorm {
+  Tensor w = {};  // (K)
+  float eps = 0;
+  Tensor scratch = {};  // (T,K), for backends that norm first
+};
+
 // RMS norms of each head of q and k, of width D; undefined: none.
 struct HeadNorms {
   Tensor q = {}, k = {};
@@ -231,11 +238,14 @@ class Backend {
   // Fusions: speed only. The default composes the ops above.
   // residual += delta; out = rms_norm(residual).  all (T,E); out is neither input
   void add_rms_norm(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps);
-  // The products of x with each weight.        x (T,K)
-  void matmul_group(std::span<const MatmulPart> parts, Tensor x);
-  // out = activation(x * gate^T) * (x * up^T), with biases.  out, scratch (T,F); x (T,E)
-  void matmul_glu(Tensor out, Tensor scratch, Tensor x, const Weight& gate, Tensor gate_bias,
-                  const Weight& up, Tensor up_bias, Activation activation);
+  // The products of x, normed, with each weight.  x (T,K)
+  void matmul_group(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm = {});
+  // out = activation(x * gate^T) * (x * up^T), with x normed and biases.  out, scratch (T,F); x
+  // (T,E)
+  void matmul_glu(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm, const Weight& gate,
+                  Tensor gate_bias, const Weight& up, Tensor up_bias, Activation activation);
+  // out += x * w^T + bias.                     out, scratch (T,N), x (T,K)
+  void matmul_add(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias = {});
   // Norms the heads of q and k, rotates them (table undefined: not) and stores k and v.
   void rope_store_kv(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
                      const KvCache& cache, const KvIndex& index);
@@ -264,10 +274,11 @@ class Backend {
   virtual void softcap_(Tensor x, float cap) = 0;
   virtual void gather_rows_(Tensor out, Tensor x, Tensor rows) = 0;
   virtual void add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps);
-  virtual void matmul_group_(std::span<const MatmulPart> parts, Tensor x);
-  virtual void matmul_glu_(Tensor out, Tensor scratch, Tensor x, const Weight& gate,
-                           Tensor gate_bias, const Weight& up, Tensor up_bias,
+  virtual void matmul_group_(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm);
+  virtual void matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
+                           const Weight& gate, Tensor gate_bias, const Weight& up, Tensor up_bias,
                            Activation activation);
+  virtual void matmul_add_(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias);
   virtual void rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
                               const KvCache& cache, const KvIndex& index);
   virtual void feed_tokens_(Tensor ids, Tensor last);

@@ -132,8 +132,9 @@ TEST(Matmul, GroupsAndGatesAgreeWithRef) {
           ref_parts.push_back({expected[i], a[i].get(), bias});
           parts.push_back({found[i], b[i].get(), bias});
         }
-        ref->matmul_group(ref_parts, x);
-        c.backend->matmul_group(parts, x);
+        InputNorm before{T == 3 ? Tensor{} : arena.random({K}), 1e-5f, arena.f32({T, K})};
+        ref->matmul_group(ref_parts, x, before);
+        c.backend->matmul_group(parts, x, before);
         float allowed = 0.1f * tolerance(c.label, format.info) * std::sqrt(512.0f) * 3;
         for (int i = 0; i < 3; ++i)
           EXPECT_LE(max_difference(expected[i], found[i]), allowed)
@@ -145,9 +146,13 @@ TEST(Matmul, GroupsAndGatesAgreeWithRef) {
         auto g2 = c.backend->pack(gate, WeightUse::kMatmul),
              u2 = c.backend->pack(up, WeightUse::kMatmul);
         Tensor bias = T == 3 ? arena.random({96}) : Tensor{};
-        ref->matmul_glu(e, scratch, x, **g1, bias, **u1, {}, Activation::kSilu);
-        c.backend->matmul_glu(f, scratch, x, **g2, bias, **u2, {}, Activation::kSilu);
-        EXPECT_LE(max_difference(e, f), 20 * allowed) << c.label << " " << format.info.name;
+        InputNorm norm{T == 20 ? Tensor{} : arena.random({K}), 1e-5f, arena.f32({T, K})};
+        ref->matmul_glu(e, scratch, x, norm, **g1, bias, **u1, {}, Activation::kSilu);
+        c.backend->matmul_glu(f, scratch, x, norm, **g2, bias, **u2, {}, Activation::kSilu);
+        EXPECT_LE(max_difference(e, f), 30 * allowed) << c.label << " " << format.info.name;
+        ref->matmul_add(expected[0], arena.f32({T, N[0]}), x, *a[0]);
+        c.backend->matmul_add(found[0], arena.f32({T, N[0]}), x, *b[0]);
+        EXPECT_LE(max_difference(expected[0], found[0]), 2 * allowed) << c.label << " add";
       }
 }
 

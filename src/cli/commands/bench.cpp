@@ -38,6 +38,7 @@ std::uint64_t hash_logits(const std::vector<float>& row) {
 
 struct Run {
   double prefill_tok_s, prefill_gflop_s, decode_tok_s, decode_gb_s;
+  double host_us, idle_share;  // of a decode step: the engine thread's time, the device's idle time
   std::uint64_t hash;
 };
 
@@ -77,6 +78,7 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
   };
   while (!complete()) std::this_thread::yield();
   double prefill_ns = 0, prefill_tokens = 0, flops = 0, decode_ns = 0, decode_tokens = 0, bytes = 0;
+  double steps = 0, host_ns = 0, busy_ns = 0, idle_ns = 0;
   for (const StepRecord& r : engine.records()) {
     if (r.step < first) continue;
     auto ns = static_cast<double>(r.total_ns());
@@ -85,12 +87,18 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
     } else if (r.decode_tokens == sequences) {
       decode_ns += ns, decode_tokens += r.decode_tokens;
       bytes += static_cast<double>(r.weight_bytes + r.kv_read_bytes);
+      steps += 1, host_ns += static_cast<double>(r.host_ns());
+      busy_ns += static_cast<double>(r.device_ns), idle_ns += static_cast<double>(r.device_idle_ns);
     }
   }
   const auto& logits = streams[0]->logits().at(f.prompt - 1);
-  return Run{1e9 * prefill_tokens / prefill_ns, flops / prefill_ns,
+  return Run{1e9 * prefill_tokens / prefill_ns,
+             flops / prefill_ns,
              decode_ns > 0 ? 1e9 * decode_tokens / decode_ns : 0,
-             decode_ns > 0 ? bytes / decode_ns : 0, hash_logits(logits)};
+             decode_ns > 0 ? bytes / decode_ns : 0,
+             steps > 0 ? 1e-3 * host_ns / steps : 0,
+             busy_ns > 0 ? idle_ns / (busy_ns + idle_ns) : 0,
+             hash_logits(logits)};
 }
 
 Result<int> bench(Flags& f) {
@@ -112,7 +120,7 @@ Result<int> bench(Flags& f) {
                       "-p or more --step-tokens",
                       f.engine.options.sequences, f.prompt);
   VT_TRY(auto engine, f.engine.start(file));
-  std::vector<double> prefill, gflops, decode, gbs;
+  std::vector<double> prefill, gflops, decode, gbs, host, idle;
   std::vector<Peak> peaks;
   std::uint64_t hash = 0;
   VT_TRY(Run warm, run_once(*engine, f));
@@ -121,6 +129,7 @@ Result<int> bench(Flags& f) {
     VT_TRY(Run r, run_once(*engine, f));
     prefill.push_back(r.prefill_tok_s), gflops.push_back(r.prefill_gflop_s);
     decode.push_back(r.decode_tok_s), gbs.push_back(r.decode_gb_s);
+    host.push_back(r.host_us), idle.push_back(r.idle_share);
     hash = r.hash;
   }
   if (hash != warm.hash)
@@ -144,7 +153,9 @@ Result<int> bench(Flags& f) {
         {"decode", json::object{{"tokens", f.tokens},
                                 {"tok_s", d_tok},
                                 {"gb_s", d_gb},
-                                {"share_of_peak", d_gb / peak.read_gb_s}}},
+                                {"share_of_peak", d_gb / peak.read_gb_s},
+                                {"host_us_per_step", median(host)},
+                                {"device_idle_share", median(idle)}}},
         {"peak", json::object{{"read_gb_s", peak.read_gb_s}, {"gflop_s", peak.gflop_s}}},
         {"repeat", f.repeat},
         {"logits_hash", fmt::format("{:016x}", hash)}});
@@ -158,6 +169,9 @@ Result<int> bench(Flags& f) {
              p_tok, p_flop, 100 * p_flop / peak.gflop_s, peak.gflop_s);
   fmt::print("decode    {:>8} {:>12.1f}  {:>8.2f} GB/s     {:>8.1f} %  of {:.1f}\n", f.tokens,
              d_tok, d_gb, 100 * d_gb / peak.read_gb_s, peak.read_gb_s);
+  if (engine->backend().asynchronous())
+    fmt::print("\na decode step: {:.0f} us of the engine's thread, the device idle {:.2f} %\n",
+               median(host), 100 * median(idle));
   fmt::print("\nlogits {:016x}\n", hash);
   return 0;
 }

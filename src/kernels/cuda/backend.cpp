@@ -31,6 +31,12 @@ unsigned blocks_for(const Context& c, std::int64_t n, std::int64_t per) {
   return static_cast<unsigned>(std::max<std::int64_t>(blocks, 1));
 }
 
+namespace {
+
+float* pointer(const Tensor& t) { return t.defined() ? t.f32() : nullptr; }
+
+}  // namespace
+
 class CudaBackend::Op {
  public:
   Op(CudaBackend& b, const char* name, const Tensor& t) : b_(b) {
@@ -68,9 +74,11 @@ Status CudaBackend::start(const BackendOptions& options) {
   c_.deterministic = options.deterministic;
   synchronous_ = options.synchronous;
   c_.pdl = c_.capability >= 90 && !synchronous_;
-  c_.workspace_bytes = std::int64_t{64} << 20;
+  c_.workspace_bytes = kMatmulWorkspaceBytes;
   VT_TRY(workspace_, allocate_device(c_.workspace_bytes));
   c_.workspace = static_cast<std::byte*>(workspace_.data());
+  VT_TRY(tickets_, allocate_device(std::int64_t{kTickets} * 4));
+  c_.tickets = static_cast<unsigned*>(tickets_.data());
   VT_TRY(staging_, allocate_pinned(2 * kStagingHalf));
   for (int i = 0; i < 2; ++i) {
     halves_[i].data = static_cast<std::byte*>(staging_.data()) + i * kStagingHalf;
@@ -214,8 +222,7 @@ StepTimes CudaBackend::wait(int ticket) {
   };
   StepTimes times;
   times.busy_ns = between(s.start, s.end);
-  if (s.follows)
-    times.idle_ns = between(steps_[(ticket + kSteps - 1) % kSteps].end, s.start);
+  if (s.follows) times.idle_ns = between(steps_[(ticket + kSteps - 1) % kSteps].end, s.start);
   return times;
 }
 
@@ -244,8 +251,45 @@ void CudaBackend::embed_(Tensor out, const Weight& table, Tensor ids, float scal
 
 void CudaBackend::matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) {
   Op op(*this, "matmul", out);
-  cuda::matmul(c_, out.f32(), x.f32(), x.dim(0), static_cast<const CudaWeight&>(w),
-               bias.defined() ? bias.f32() : nullptr);
+  cuda::matmul(c_, out.f32(), x.f32(), x.dim(0), static_cast<const CudaWeight&>(w), pointer(bias));
+}
+
+void CudaBackend::matmul_group_(std::span<const MatmulPart> parts, Tensor x,
+                                const InputNorm& norm) {
+  Op op(*this, "matmul_group", x);
+  std::array<MatmulOutput, 8> outputs;
+  VT_CHECK(parts.size() <= outputs.size(), "{} products at once", parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    outputs[i] = {parts[i].out.f32(), static_cast<const CudaWeight*>(parts[i].w),
+                  pointer(parts[i].bias), nullptr};
+  cuda::matmul_group(c_, {outputs.data(), parts.size()},
+                     {x.f32(), x.dim(0), pointer(norm.w), norm.eps});
+}
+
+void CudaBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
+                              const Weight& gate, Tensor gate_bias, const Weight& up,
+                              Tensor up_bias, Activation activation) {
+  if (gate_bias.defined() || up_bias.defined() || gate.dtype() != up.dtype())
+    return Backend::matmul_glu_(out, scratch, x, norm, gate, gate_bias, up, up_bias, activation);
+  Op op(*this, "matmul_glu", out);
+  cuda::matmul_glu(c_, out.f32(), {x.f32(), x.dim(0), pointer(norm.w), norm.eps},
+                   static_cast<const CudaWeight&>(gate), static_cast<const CudaWeight&>(up),
+                   activation);
+}
+
+void CudaBackend::matmul_add_(Tensor out, Tensor, Tensor x, const Weight& w, Tensor bias) {
+  Op op(*this, "matmul_add", out);
+  MatmulOutput output{out.f32(), static_cast<const CudaWeight*>(&w), pointer(bias), out.f32()};
+  cuda::matmul_group(c_, {&output, 1}, {x.f32(), x.dim(0), nullptr, 0});
+}
+
+void CudaBackend::rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+                                 const KvCache& cache, const KvIndex& index) {
+  Op op(*this, "rope_store_kv", q);
+  RopeStore r{q.f32(), k.f32(), v.f32(), q.dim(0), q.dim(1)};
+  r.q_norm = pointer(norms.q), r.k_norm = pointer(norms.k), r.eps = norms.eps;
+  r.table = pointer(table), r.half = table.defined() ? table.dim(1) : 0;
+  cuda::rope_store_kv(c_, r, cache, index.slots.i32());
 }
 
 void CudaBackend::rms_norm_(Tensor out, Tensor x, Tensor w, float eps) {
@@ -261,8 +305,7 @@ void CudaBackend::add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tenso
 
 void CudaBackend::layer_norm_(Tensor out, Tensor x, Tensor w, Tensor b, float eps) {
   Op op(*this, "layer_norm", out);
-  cuda::layer_norm(c_, out.f32(), x.f32(), w.f32(), b.defined() ? b.f32() : nullptr, x.dim(0),
-                   x.dim(1), eps);
+  cuda::layer_norm(c_, out.f32(), x.f32(), w.f32(), pointer(b), x.dim(0), x.dim(1), eps);
 }
 
 void CudaBackend::rope_table_(Tensor table, Tensor positions, Tensor inv_freq, float scale) {

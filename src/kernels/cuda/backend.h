@@ -53,6 +53,13 @@ class CudaBackend final : public Backend {
   void softcap_(Tensor x, float cap) override;
   void gather_rows_(Tensor out, Tensor x, Tensor rows) override;
   void add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps) override;
+  void matmul_group_(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm) override;
+  void matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm, const Weight& gate,
+                   Tensor gate_bias, const Weight& up, Tensor up_bias,
+                   Activation activation) override;
+  void matmul_add_(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias) override;
+  void rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+                      const KvCache& cache, const KvIndex& index) override;
   void feed_tokens_(Tensor ids, Tensor last) override;
   void draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits,
              bool greedy) override;
@@ -86,7 +93,7 @@ class CudaBackend final : public Backend {
   Context c_;
   std::string description_;
   bool synchronous_ = false;
-  Buffer workspace_, staging_;
+  Buffer workspace_, tickets_, staging_;
   std::array<Half, 2> halves_;
   int half_ = 0;
   std::array<Step, kSteps> steps_;

@@ -44,6 +44,50 @@ __global__ void store_kv_kernel(KvCache cache, const float* k, const float* v,
   }
 }
 
+// One warp a head of a row: those of q, then of k, then of v. Its values go through shared memory,
+// because the two of a rotary pair are half a head apart.
+constexpr int kStoreWarps = 4;
+__global__ void rope_store_kernel(RopeStore r, KvCache cache, const std::int32_t* slots) {
+  extern __shared__ float shared[];
+  pdl_wait();
+  pdl_trigger();
+  const KvShape& s = cache.shape;
+  int lane = threadIdx.x % 32, D = s.head_dim, K = s.kv_heads, H = static_cast<int>(r.H);
+  int unit = blockIdx.y * kStoreWarps + threadIdx.x / 32;
+  std::int64_t t = blockIdx.x;
+  if (unit >= H + 2 * K) return;
+  bool is_q = unit < H, is_v = unit >= H + K;
+  int head = is_q ? unit : (unit - H) % K;
+  const float* from = is_q ? r.q + (t * H + head) * D : (is_v ? r.v : r.k) + (t * K + head) * D;
+  float* x = shared + threadIdx.x / 32 * D;
+  float sum = 0;
+  for (int d = lane; d < D; d += 32) {
+    x[d] = from[d];
+    sum += x[d] * x[d];
+  }
+  const float* norm = is_q ? r.q_norm : is_v ? nullptr : r.k_norm;
+  if (norm != nullptr) {
+    float scale = 1 / sqrtf(warp_sum(sum) / static_cast<float>(D) + r.eps);
+    for (int d = lane; d < D; d += 32) x[d] = x[d] * scale * norm[d];
+  }
+  __syncwarp();
+  if (r.table != nullptr && !is_v)
+    for (int i = lane; i < r.half; i += 32) {
+      float2 turn = reinterpret_cast<const float2*>(r.table)[t * r.half + i];
+      float a = x[i], b = x[i + r.half];
+      x[i] = a * turn.x - b * turn.y;
+      x[i + r.half] = b * turn.x + a * turn.y;
+    }
+  __syncwarp();
+  if (is_q) {
+    for (int d = lane; d < D; d += 32) r.q[(t * H + head) * D + d] = x[d];
+    return;
+  }
+  std::int64_t page = slots[t] / s.page_size, offset = slots[t] % s.page_size;
+  std::int64_t to = element(s, page, is_v ? 1 : 0, head, offset);
+  for (int d = lane; d < D; d += 32) store(cache.data, s.dtype, to + d, x[d]);
+}
+
 // One warp a (row, head): running maximum and sum over positions, D / 32 values a lane.
 constexpr int kMaxPerLane = 16;
 __global__ void attention_kernel(float* out, const float* q, KvCache cache,
@@ -88,6 +132,13 @@ std::int64_t kv_page_bytes(const KvShape& s) {
 void store_kv(Context& c, const float* k, const float* v, std::int64_t T, const KvCache& cache,
               const std::int32_t* slots) {
   launch(c, store_kv_kernel, blocks_for(c, T, 1), 128, 0, cache, k, v, slots);
+}
+
+void rope_store_kv(Context& c, const RopeStore& r, const KvCache& cache,
+                   const std::int32_t* slots) {
+  dim3 grid(blocks_for(c, r.T, 1), blocks_for(c, r.H + 2 * cache.shape.kv_heads, kStoreWarps));
+  launch(c, rope_store_kernel, grid, 32 * kStoreWarps,
+         static_cast<std::size_t>(kStoreWarps * cache.shape.head_dim) * 4, r, cache, slots);
 }
 
 void attention(Context& c, float* out, const float* q, std::int64_t T, std::int64_t H,
