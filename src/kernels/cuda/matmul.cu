@@ -6,7 +6,8 @@
 namespace vitrine::cuda {
 namespace {
 
-constexpr int kFewRows = 8;
+// Above this, decoding the weights once more pays.
+constexpr int kMostTileRows = 192;
 
 // Runs the call with the format of that type.
 template <typename Call>
@@ -40,9 +41,10 @@ void run(Context& c, Job& job, DType dtype) {
   with_format(c, dtype, [&](auto format) {
     using F = decltype(format);
     job.units = (job.K + F::kCols - 1) / F::kCols;
-    if (job.T <= kFewRows && !c.deterministic)
+    if (!c.deterministic && few_fits<F>(job))
       launch_few<F>(c, job);
-    else
+    else if (c.deterministic || job.T <= kMostTileRows ||
+             !launch_many<F>(c, job, c.workspace, c.workspace_bytes))
       launch_tile<F>(c, job, c.workspace, c.workspace_bytes);
   });
 }

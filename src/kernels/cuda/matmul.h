@@ -1,7 +1,7 @@
 // Products of activations (T,K) with weights (N,K), f32 in and out.
 //
 //   rows          kernel               activations                      weights
-//   up to 8       matmul_few.cuh       two f16 or bf16 that add up      exact
+//   up to 4       matmul_few.cuh       two f16 or bf16 that add up      exact
 //   up to kMost   matmul_tile.cuh      f16 or bf16                      exact
 //   more          cublasLt             f16 or bf16                      decoded to f16 or bf16
 //

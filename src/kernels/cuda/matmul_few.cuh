@@ -1,54 +1,64 @@
-// One to eight rows, bound by the weights' bytes.
+// A few rows, bound by the weights' bytes.
 //
-// A block takes tiles of 16 outputs in turn; its eight warps split K. Each warp copies its units
-// into a ring of its own in shared memory, several ahead and across tiles, and starts before the
-// kernels before it have ended: weights depend on nobody. The rows are converted once per block to
-// operands of the tensor instruction in shared memory, as two halves that add up to about f32's
-// precision. The warps' sums meet in shared memory, in a fixed order. Where the rows do not fit into
-// shared memory, blocks (grid.y) take parts of K and the last to finish a tile adds them up.
+// One block per multiprocessor takes tiles of 16 outputs in turn; its warps split K, or are groups
+// with a tile each. Each warp copies its units into a ring of its own in shared memory,
+// several ahead and across tiles, and starts before the kernels before it have ended: weights depend
+// on nobody, and there is room for the blocks of two kernels. The rows are converted once per block
+// to operands of the tensor instruction in shared memory: f16 a row a column; bf16, being coarse, as
+// two columns that add up to 16 bits. The warps' sums meet in shared memory, in a fixed order.
 #pragma once
 
 #include "kernels/cuda/matmul_kernels.cuh"
+#include "kernels/cuda/matmul_ring.cuh"
 
 namespace vitrine::cuda {
 
-inline constexpr int kFewRows = 8, kFewWarps = 8, kFewThreads = 32 * kFewWarps;
-inline constexpr int kFewElements = 16384;  // of x per block
-inline constexpr int kFewRingBytes = 48 << 10;
-
+// More warps where a unit takes many instructions.
 template <typename F>
+inline constexpr int kFewWarps = F::kGroup < 64 ? 16 : 8;
+inline constexpr int kFewVectors = 4096;  // float4 of x per block
+// Half of a multiprocessor's shared memory, less what the system and static variables take.
+inline constexpr int kFewShared = 112 << 10;
+
+// How a launch is cut.
 struct FewShape {
-  static constexpr int kUnitBytes = F::kWords * 4;
-  static constexpr int kRing = kFewRingBytes / (kFewWarps * kUnitBytes) < 2
-                                   ? 2
-                                   : kFewRingBytes / (kFewWarps * kUnitBytes);
-  static constexpr int kRingTotal = kFewWarps * kRing * kUnitBytes;
-  static constexpr int kScratchTotal = kFewWarps * F::kScratch * 4;
-  // tokens: 1, 2, 4 or 8
-  static int reduce_bytes(int tokens, int subs) { return 2 * kFewWarps * subs * 16 * tokens * 4; }
-  static int x_bytes(int tokens, int cols, bool norm) { return (tokens + norm) * cols * 4; }
-  static int sum_bytes(int tokens, int cols) { return F::kMin ? tokens * cols / 32 * 4 : 0; }
+  int tokens;      // 1, 2, 4 or 8
+  int groups;      // of warps, each with a tile
+  int ring;        // units ahead
 };
 
+inline int few_tokens(int T) { return T <= 1 ? 1 : T <= 2 ? 2 : T <= 4 ? 4 : 8; }
+
+// Offsets in shared memory.
+template <typename F, int kSubs>
+struct FewMemory {
+  static constexpr int kColumnBytes = F::kHalf ? 2 : 4;  // of a token
+  // Of a token's operands and sums; tokens start in different banks.
+  static __host__ __device__ int token_bytes(int cols) { return cols * kColumnBytes + 64; }
+  static __host__ __device__ int token_sums(int cols) { return cols / 32 + 1; }
+  int scratch, x, sums, reduce, total;
+  __host__ __device__ FewMemory(const FewShape& s, int cols) {
+    scratch = ring_barrier_bytes(kFewWarps<F>) + kFewWarps<F> * s.ring * F::kWords * 4;
+    x = scratch + kFewWarps<F> * F::kScratch * 4;
+    sums = x + s.tokens * token_bytes(cols);
+    reduce = sums + (F::kMin ? s.tokens * token_sums(cols) * 4 : 0);
+    total = reduce + 2 * kFewWarps<F> * kSubs * 16 * s.tokens * 4;
+  }
+};
+
+// The lane's column of the operands.
+template <bool kPaired_, bool kOne_>
 struct FewX {
-  static constexpr int kPlanes = 2;
-  struct Operand {
-    std::uint32_t v[4];
-  };
-  const uint4* at;    // of the unit, token and quarter of the lane
-  const float* sums;  // of the unit
-  int tokens, first, second;
-  __device__ Operand operator()(int j, int) const {
-    uint4 v = at[j * tokens * 4];
-    return {{v.x, v.y, v.z, v.w}};
-  }
-  __device__ float2 sum(int g, int) const {
-    return {sums[g * tokens + first], sums[g * tokens + second]};
-  }
+  static constexpr bool kPaired = kPaired_, kOne = kOne_;
+  const uint2* at;      // of the unit
+  const float *s0, *s1;  // sums of the lane's tokens, of the unit
+  __device__ uint2 operator()(int j, int) const { return at[j * (kPaired ? 8 : 4)]; }
+  __device__ float2 sum(int g, int) const { return {s0[g], kOne ? 0 : s1[g]}; }
 };
 
 // Sums over the `warps` warps of a token; all its threads get both.
-__device__ inline float2 token_reduce(float sum, float max, float2* scratch, int warps) {
+__device__ inline float2 token_reduce(float sum, float max, int warps) {
+  __shared__ float2 scratch[16];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   sum = warp_sum(sum), max = warp_max(max);
   if (lane == 0) scratch[warp] = {sum, max};
@@ -59,57 +69,61 @@ __device__ inline float2 token_reduce(float sum, float max, float2* scratch, int
   return out;
 }
 
-// A row's columns first .. first + cols - 1 as f32 to where its operands will be: `to` holds 16
-// columns every `step` float4, columns past `end` zero. Part of the block's threads.
-__device__ inline void copy_row(float4* to, int step, const float* row, std::int64_t first, int cols,
-                                std::int64_t end, bool aligned, int thread, int threads) {
-  for (int k = thread * 4; k < cols; k += threads * 4) {
-    float4* cell = to + k / 16 * step + k % 16 / 4;
-    std::int64_t at = first + k;
-    if (aligned && at < end) {
-      copy_async16(cell, row + at);
-      continue;
-    }
-    *cell = {at < end ? __ldcg(row + at) : 0, at + 1 < end ? __ldcg(row + at + 1) : 0,
-             at + 2 < end ? __ldcg(row + at + 2) : 0, at + 3 < end ? __ldcg(row + at + 3) : 0};
-  }
+__device__ inline float4 load_row4(const float* row, std::int64_t k, std::int64_t end, bool aligned) {
+  if (aligned) return k < end ? __ldcg(reinterpret_cast<const float4*>(row + k)) : float4{};
+  return {k < end ? __ldcg(row + k) : 0, k + 1 < end ? __ldcg(row + k + 1) : 0,
+          k + 2 < end ? __ldcg(row + k + 2) : 0, k + 3 < end ? __ldcg(row + k + 3) : 0};
 }
 
-// Columns first .. first + cols - 1 of the rows as operands in xs: [cols/16][tokens][4] {hi, hi, lo,
-// lo}. Each token has its share of the block's threads; the operands of 16 columns take the place of
-// their f32, which four lanes hold. `norm`: the norm's weights of these columns.
+// Four columns of a token as operands: [16 columns][4 lanes] {b0, b1}, or {hi b0, hi b1, lo b0, lo
+// b1}. Returns the sum of what was kept.
+template <bool kHalf>
+__device__ inline float store_operands(std::uint32_t* to, int k, float4 x) {
+  constexpr int kWords = kHalf ? 2 : 4;  // per lane
+  std::uint32_t hi[2] = {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w)};
+  float2 h0 = unpack2<kHalf>(hi[0]), h1 = unpack2<kHalf>(hi[1]);
+  to += (k / 16 * 4 + k % 8 / 2) * kWords + k % 16 / 8;
+  to[0] = hi[0], to[kWords] = hi[1];
+  if constexpr (!kHalf) {
+    to[2] = pack2<kHalf>(x.x - h0.x, x.y - h0.y);
+    to[6] = pack2<kHalf>(x.z - h1.x, x.w - h1.y);
+  }
+  return (h0.x + h0.y) + (h1.x + h1.y);
+}
+
+// The rows as operands in shared memory. Each token has its share of the block's threads; columns
+// past K and tokens past T are zero.
 template <typename F>
-__device__ void convert_rows(const Job& job, int tokens, std::int64_t first, int cols, float4* xs,
-                             const float4* norm, float* sums, float* inverse) {
-  __shared__ float2 scratch[kFewWarps];
-  int warps = kFewWarps / tokens, token = threadIdx.x / 32 / warps;
+__device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs, int token_bytes,
+                             float* sums, int token_sums, float* inverse) {
+  constexpr int kVectors = kFewVectors / (32 * kFewWarps<F>);
+  int warps = kFewWarps<F> / tokens, token = threadIdx.x / 32 / warps;
   int threads = warps * 32, thread = threadIdx.x % threads;
   const float* row = job.x + std::int64_t{token} * job.K;
   std::int64_t end = token < job.T ? job.K : 0;
-  float4* mine = xs + token * 4;
-  copy_row(mine, tokens * 4, row, first, cols, end, job.K % 4 == 0, thread, threads);
-  copy_commit();
-  bool whole = cols >= job.K;  // the block sees all of the row
+  bool aligned = job.K % 4 == 0;
+  float4 v[kVectors];
   float square = 0, amax = 0;
-  if (job.norm && !whole)
-    for (std::int64_t k = thread; k < end; k += threads) {
-      float x = __ldcg(row + k);
-      square = fmaf(x, x, square);
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    int k = (i * threads + thread) * 4;
+    if (i * threads * 4 < cols) v[i] = k < cols ? load_row4(row, k, end, aligned) : float4{};
+  }
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    if (i * threads * 4 >= cols) break;
+    int k = (i * threads + thread) * 4;
+    float4& x = v[i];
+    if (job.norm) {
+      square += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
+      float4 w = k < cols ? load_row4(job.norm, k, end, aligned) : float4{};
+      x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
     }
-  copy_wait<0>();
-  __syncthreads();
+    amax = fmaxf(fmaxf(fmaxf(amax, fabsf(x.x)), fmaxf(fabsf(x.y), fabsf(x.z))), fabsf(x.w));
+  }
   float scale = 1;
   if (job.norm || F::kHalf) {
-    for (int k = thread * 4; k < cols; k += threads * 4) {
-      float4 x = mine[k / 16 * tokens * 4 + k % 16 / 4];
-      if (job.norm) {
-        if (whole) square += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
-        float4 w = norm[k / 4];
-        x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
-      }
-      amax = fmaxf(fmaxf(fmaxf(amax, fabsf(x.x)), fmaxf(fabsf(x.y), fabsf(x.z))), fabsf(x.w));
-    }
-    float2 both = token_reduce(square, amax, scratch, warps);
+    float2 both = token_reduce(square, amax, warps);
     if (job.norm) scale = rsqrtf(both.x / static_cast<float>(job.K) + job.eps);
     if (F::kHalf) {
       float2 power = row_scale(both.y * scale);
@@ -117,27 +131,17 @@ __device__ void convert_rows(const Job& job, int tokens, std::int64_t first, int
       if (thread == 0) inverse[token] = power.y;
     }
   }
-  for (int base = 0; base < cols; base += threads * 4) {
-    int k = base + thread * 4;
-    bool inside = k < cols;
-    float4* cell = mine + k / 16 * tokens * 4;
-    float4 x = inside ? cell[k % 16 / 4] : float4{};
-    float4 w = inside && job.norm ? norm[k / 4] : float4{1, 1, 1, 1};
-    x = {x.x * w.x * scale, x.y * w.y * scale, x.z * w.z * scale, x.w * w.w * scale};
-    std::uint32_t hi[2] = {pack2<F::kHalf>(x.x, x.y), pack2<F::kHalf>(x.z, x.w)};
-    float2 h0 = unpack2<F::kHalf>(hi[0]), h1 = unpack2<F::kHalf>(hi[1]);
-    std::uint32_t lo[2] = {pack2<F::kHalf>(x.x - h0.x, x.y - h0.y),
-                           pack2<F::kHalf>(x.z - h1.x, x.w - h1.y)};
-    __syncwarp();
-    if (inside) {
-      auto* to = reinterpret_cast<std::uint32_t*>(cell + k % 8 / 2) + k % 16 / 8;
-      to[0] = hi[0], to[4] = hi[1], to[2] = lo[0], to[6] = lo[1];
-    }
-    if constexpr (F::kMin) {
-      float2 l0 = unpack2<F::kHalf>(lo[0]), l1 = unpack2<F::kHalf>(lo[1]);
-      float sum = ((h0.x + h0.y) + (h1.x + h1.y)) + ((l0.x + l0.y) + (l1.x + l1.y));
+  auto* to = reinterpret_cast<std::uint32_t*>(xs + token * token_bytes);
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    if (i * threads * 4 >= cols) break;
+    int k = (i * threads + thread) * 4;
+    float sum = 0;
+    if (k < cols)
+      sum = store_operands<F::kHalf>(to, k, {v[i].x * scale, v[i].y * scale, v[i].z * scale, v[i].w * scale});
+    if constexpr (F::kMin) {  // eight lanes have a group of 32
       for (int o = 1; o < 8; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
-      if (inside && threadIdx.x % 8 == 0) sums[k / 32 * tokens + token] = sum;
+      if (k < cols && threadIdx.x % 8 == 0) sums[token * token_sums + k / 32] = sum;
     }
   }
 }
@@ -147,154 +151,175 @@ template <typename F, int kSubs>
 struct UnitStream {
   const Job& job;
   int begin, end;  // units of a tile
+  int stride;      // tiles
   int tile, sub, unit;
   const std::uint32_t* at;
 
-  __device__ UnitStream(const Job& j, int b, int e) : job(j), begin(b), end(e), tile(blockIdx.x), sub(0), unit(b) {
+  __device__ UnitStream(const Job& j, int b, int e, int first_tile, int between)
+      : job(j), begin(b), end(e), stride(between), tile(first_tile), sub(0), unit(b) {
     if (begin == end) tile = job.tiles;
     seek();
   }
   __device__ void seek() {
+    at = nullptr;
     if (tile >= job.tiles) return;
     int local = tile;
     const Segment& s = kSubs == 2 ? job.segment[sub] : segment_of(job, local);
     at = s.w + (std::int64_t{local} * job.units + unit) * F::kWords;
   }
-  // Starts the copy of the next unit; a group per call, empty after the last.
-  __device__ void fetch(std::uint32_t* to, int lane) {
-    if (tile < job.tiles) {
-#pragma unroll
-      for (int i = 0; i < (F::kWords / 4 + 31) / 32; ++i)
-        if ((i + 1) * 32 * 4 <= F::kWords || i * 32 + lane < F::kWords / 4)
-          copy_async16(to + (i * 32 + lane) * 4, at + (i * 32 + lane) * 4);
-      at += F::kWords;
-      if (++unit == end) {
-        unit = begin;
-        if (++sub == kSubs) sub = 0, tile += gridDim.x;
-        seek();
-      }
+  // Null after the last.
+  __device__ const std::uint32_t* next() {
+    const std::uint32_t* now = at;
+    if (!now) return now;
+    at += F::kWords;
+    if (++unit == end) {
+      unit = begin;
+      if (++sub == kSubs) sub = 0, tile += stride;
+      seek();
     }
-    copy_commit();
+    return now;
   }
 };
 
-// Adds up the warps' sums, and the parts of K, and writes the tile's outputs.
-template <int kSubs>
-__device__ void finish_tile(const Job& job, int tile, int tokens, const float* sums, const float* inverse, bool scaled) {
-  int count = 16 * tokens, i = threadIdx.x;
-  float total[kSubs] = {};
-  if (i < count)
-#pragma unroll
-    for (int s = 0; s < kSubs; ++s)
-      for (int w = 0; w < kFewWarps; ++w) total[s] += sums[(w * kSubs + s) * count + i];
-  if (i < count && scaled)
-    for (int s = 0; s < kSubs; ++s) total[s] *= inverse[i / 16];
-  if (gridDim.y > 1) {
-    auto slot = [&](unsigned part, int s) {
-      return job.partial + ((std::int64_t{part} * job.tiles + tile) * kSubs + s) * count + i;
-    };
-    if (i < count)
-      for (int s = 0; s < kSubs; ++s) *slot(blockIdx.y, s) = total[s];
-    if (!last_block(job.tickets + tile, gridDim.y)) return;
-    if (i < count)
-      for (int s = 0; s < kSubs; ++s) {
-        total[s] = 0;
-        for (unsigned p = 0; p < gridDim.y; ++p) total[s] += __ldcg(slot(p, s));
-      }
-  }
-  if (i >= count) return;
-  int local = tile;
-  const Segment& s = kSubs == 2 ? job.segment[0] : segment_of(job, local);
-  float sum = kSubs == 2 ? apply_activation(total[0], job.activation) * total[kSubs - 1] : total[0];
-  write_output(job, s, i / 16, local * 16 + i % 16, sum);
+// Waits for the `threads` of a group of warps.
+__device__ inline void group_barrier(int group, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "r"(threads) : "memory");
 }
 
-template <typename F, int kSubs>
-__global__ void __launch_bounds__(kFewThreads, 3) few_kernel(const __grid_constant__ Job job, int tokens, int part_units) {
-  using Shape = FewShape<F>;
-  extern __shared__ __align__(128) std::byte shared[];
-  pdl_trigger();
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  int first_unit = blockIdx.y * part_units, units = min(part_units, job.units - first_unit);
-  int cols = units * F::kCols;
-  auto* ring = reinterpret_cast<std::uint32_t*>(shared) + warp * Shape::kRing * F::kWords;
-  auto* scratch = reinterpret_cast<float*>(shared + Shape::kRingTotal) + warp * F::kScratch;
-  auto* xs = reinterpret_cast<uint4*>(shared + Shape::kRingTotal + Shape::kScratchTotal);
-  auto* norm = reinterpret_cast<float4*>(xs + part_units * F::kCols * tokens / 4);
-  auto* sums = reinterpret_cast<float*>(norm) + (job.norm ? part_units * F::kCols : 0);
-  float* reduce = sums + (F::kMin ? part_units * F::kCols / 32 * tokens : 0);
-  __shared__ float inverse[kFewRows];
-
-  int begin = units * warp / kFewWarps, end = units * (warp + 1) / kFewWarps;
-  UnitStream<F, kSubs> stream(job, first_unit + begin, first_unit + end);
+// Adds up the sums of a group's warps and writes the tile's outputs. One warp.
+template <int kSubs>
+__device__ void finish_tile(const Job& job, int tile, int tokens, int warps, const float* sums,
+                            const float* inverse) {
+  int count = 16 * tokens, local = tile;
+  const Segment& segment = kSubs == 2 ? job.segment[0] : segment_of(job, local);
+  for (int i = threadIdx.x % 32; i < count; i += 32) {
+    float total[kSubs] = {};
 #pragma unroll
-  for (int i = 0; i < Shape::kRing; ++i) stream.fetch(ring + i * F::kWords, lane);
-  std::int64_t first = std::int64_t{first_unit} * F::kCols;
+    for (int s = 0; s < kSubs; ++s) {
+#pragma unroll 4
+      for (int w = 0; w < warps; ++w) total[s] += sums[(w * kSubs + s) * count + i];
+      if (inverse) total[s] *= inverse[i / 16];
+    }
+    float sum = kSubs == 2 ? apply_activation(total[0], job.activation) * total[kSubs - 1] : total[0];
+    write_output(job, segment, i / 16, local * 16 + i % 16, sum);
+  }
+}
+
+// A warp's sums of a tile to shared memory, [tokens][16 outputs].
+template <typename X, bool kGroups>
+__device__ inline void store_sums(float* to, const float (&acc)[4], int tokens, int lane) {
+  int token = (X::kPaired ? 1 : 2) * (lane % 4);
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    float* at = to + token * 16 + lane / 4 + 8 * h;
+    if (token < tokens) *at = X::kPaired && !kGroups ? acc[2 * h] + acc[2 * h + 1] : acc[2 * h];
+    if (!X::kPaired && !X::kOne && token + 1 < tokens) at[16] = acc[2 * h + 1];
+  }
+}
+
+// kOne: one row, f16 formats only.
+template <typename F, int kSubs, bool kOne>
+__global__ void __launch_bounds__(32 * kFewWarps<F>, 2)
+    few_kernel(const __grid_constant__ Job job, const __grid_constant__ FewShape shape) {
+  using X = FewX<!F::kHalf, kOne>;
+  extern __shared__ __align__(128) std::byte shared[];
+  __shared__ float inverse[8];
+  pdl_trigger();
+  constexpr int kWarps = kFewWarps<F>;
+  int cols = job.units * F::kCols;
+  const FewMemory<F, kSubs> memory(shape, cols);
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tokens = kOne ? 1 : shape.tokens;
+  int token_bytes = memory.token_bytes(cols), token_sums = memory.token_sums(cols);
+  auto* slots = reinterpret_cast<std::uint32_t*>(shared + ring_barrier_bytes(kWarps));
+  Ring<F::kWords> ring(slots + warp * shape.ring * F::kWords,
+                       reinterpret_cast<std::uint64_t*>(shared) + warp * kMaxRing, shape.ring, lane);
+  auto* scratch = reinterpret_cast<float*>(shared + memory.scratch) + warp * F::kScratch;
+  auto* sums = reinterpret_cast<float*>(shared + memory.sums);
+  auto* reduce = reinterpret_cast<float*>(shared + memory.reduce);
+
+  int warps = kWarps / shape.groups, group = warp / warps, part = warp % warps;
+  int begin = job.units * part / warps, end = job.units * (part + 1) / warps;
+  int first_tile = blockIdx.x * shape.groups + group, stride = gridDim.x * shape.groups;
+  UnitStream<F, kSubs> stream(job, begin, end, first_tile, stride);
+  for (int i = 0; i < shape.ring; ++i) ring.fetch(stream.next());
   if (job.norm)
-    copy_row(norm, 4, job.norm, first, cols, job.K, job.K % 4 == 0, threadIdx.x, kFewThreads);
+    for (int k = threadIdx.x * 32; k < job.K; k += kWarps * 32 * 32)
+      asm volatile("prefetch.global.L2 [%0];" ::"l"(job.norm + k));
   pdl_wait();
-  convert_rows<F>(job, tokens, first, cols, reinterpret_cast<float4*>(xs), norm, sums, inverse);
+  convert_rows<F>(job, tokens, cols, shared + memory.x, token_bytes, sums, token_sums, inverse);
   __syncthreads();
 
-  int slot = 0, buffer = 0;
-  FewX x{nullptr, nullptr, tokens, min(2 * (lane % 4), tokens - 1), min(2 * (lane % 4) + 1, tokens - 1)};
-  const uint4* my_xs = xs + min(lane / 4, tokens - 1) * 4 + lane % 4;
-  for (int tile = blockIdx.x; tile < job.tiles; tile += gridDim.x, buffer ^= 1) {
-    float* to = reduce + (buffer * kFewWarps + warp) * kSubs * 16 * tokens;
+  int column = lane / 4, token = min(X::kPaired ? column / 2 : column, tokens - 1);
+  auto* my_x = reinterpret_cast<const uint2*>(shared + memory.x + token * token_bytes) +
+               (X::kPaired ? lane % 4 * 2 + column % 2 : lane % 4);
+  int first_token = min(X::kPaired ? lane % 4 : 2 * (lane % 4), tokens - 1);
+  const float* s0 = sums + first_token * token_sums;
+  const float* s1 = sums + min(first_token + 1, tokens - 1) * token_sums;
+  int buffer = 0;
+  for (int tile = first_tile; tile < job.tiles; tile += stride, buffer ^= 1) {
+    float* buffers = reduce + (buffer * kWarps + group * warps) * kSubs * 16 * tokens;
 #pragma unroll 1
     for (int sub = 0; sub < kSubs; ++sub) {
       float acc[1][1][4] = {};
       for (int u = begin; u < end; ++u) {
-        copy_wait<Shape::kRing - 1>();
-        __syncwarp();
-        std::uint32_t* words = ring + slot * F::kWords;
-        const std::uint32_t* const unit[1] = {words};
-        x.at = my_xs + u * (F::kCols / 16) * tokens * 4;
-        x.sums = sums + u * (F::kCols / 32) * tokens;
+        const std::uint32_t* const unit[1] = {ring.wait()};
+        X x{my_x + u * (F::kCols / 16) * (X::kPaired ? 8 : 4), s0 + u * (F::kCols / 32), s1 + u * (F::kCols / 32)};
         multiply_unit<F, 1, 1>(unit, scratch, x, acc, lane);
         __syncwarp();
-        stream.fetch(words, lane);
-        slot = slot + 1 == Shape::kRing ? 0 : slot + 1;
+        ring.fetch(stream.next());
       }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        int token = 2 * (lane % 4) + i % 2;
-        if (token < tokens) to[(sub * tokens + token) * 16 + lane / 4 + i / 2 * 8] = acc[0][0][i];
-      }
+      store_sums<X, (F::kGroup < 64)>(buffers + (part * kSubs + sub) * 16 * tokens, acc[0][0], tokens, lane);
     }
-    __syncthreads();
-    finish_tile<kSubs>(job, tile, tokens, reduce + buffer * kFewWarps * kSubs * 16 * tokens, inverse, F::kHalf);
+    group_barrier(group, warps * 32);
+    if (part == buffer % warps) finish_tile<kSubs>(job, tile, tokens, warps, buffers, F::kHalf ? inverse : nullptr);
   }
 }
 
-template <typename F, int kSubs>
+// As many groups as keep the multiprocessors equally busy: fewer warps have to meet.
+template <typename F>
+int choose_groups(const Context& c, const Job& job) {
+  auto use = [&](int groups) {
+    int warps = kFewWarps<F> / groups, slots = c.sms * groups;
+    int turns = (job.tiles + slots - 1) / slots, units = (job.units + warps - 1) / warps;
+    return static_cast<double>(job.tiles) / turns / slots * job.units / units / warps;
+  };
+  int best = 1;
+  for (int groups = 2; groups <= 8; groups *= 2)
+    if (use(groups) >= 0.97 * use(best)) best = groups;
+  return best;
+}
+
+template <typename F, int kSubs, bool kOne>
 void launch_few_kernel(Context& c, const Job& job) {
-  using Shape = FewShape<F>;
-  int tokens = job.T <= 1 ? 1 : job.T <= 2 ? 2 : job.T <= 4 ? 4 : 8;
-  // Parts of K of at most kFewElements / tokens columns.
-  int most = kFewElements / tokens / F::kCols, parts = (job.units + most - 1) / most;
-  int part_units = (job.units + parts - 1) / parts;
-  parts = (job.units + part_units - 1) / part_units;
-  int cols = part_units * F::kCols;
-  int shared = Shape::kRingTotal + Shape::kScratchTotal + Shape::x_bytes(tokens, cols, job.norm != nullptr) +
-               Shape::sum_bytes(tokens, cols) + Shape::reduce_bytes(tokens, kSubs);
-  auto* kernel = few_kernel<F, kSubs>;
+  using Memory = FewMemory<F, kSubs>;
+  FewShape s{};
+  s.tokens = few_tokens(job.T);
+  s.groups = choose_groups<F>(c, job);
+  int cols = job.units * F::kCols;
+  s.ring = std::clamp((kFewShared - Memory(s, cols).total) / (kFewWarps<F> * F::kWords * 4), 2, kMaxRing);
+  int shared = Memory(s, cols).total;
+  auto* kernel = few_kernel<F, kSubs, kOne>;
   static int allowed = 0;
   if (shared > allowed) {
     check(c, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared), "shared memory");
     allowed = shared;
   }
-  int per_sm = shared <= (110 << 10) ? 2 : 1;
-  int blocks = std::max(1, std::min(job.tiles, c.sms * per_sm / parts));
-  launch(c, kernel, dim3(blocks, parts), kFewThreads, shared, job, tokens, part_units);
+  int blocks = std::min((job.tiles + s.groups - 1) / s.groups, c.sms);
+  launch(c, kernel, dim3(blocks), 32 * kFewWarps<F>, shared, job, s);
+}
+
+template <typename F>
+bool few_fits(const Job& job) {
+  return job.T <= (F::kHalf ? 8 : 4) && few_tokens(job.T) * job.units * F::kCols <= kFewVectors * 4;
 }
 
 template <typename F>
 void launch_few(Context& c, Job job) {
+  bool one = F::kHalf && job.T == 1;
   if (job.glu)
-    launch_few_kernel<F, 2>(c, job);
+    one ? launch_few_kernel<F, 2, F::kHalf>(c, job) : launch_few_kernel<F, 2, false>(c, job);
   else
-    launch_few_kernel<F, 1>(c, job);
+    one ? launch_few_kernel<F, 1, F::kHalf>(c, job) : launch_few_kernel<F, 1, false>(c, job);
 }
 
 }  // namespace vitrine::cuda

@@ -27,13 +27,13 @@ template <bool kHalf>
 __device__ inline void mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                            std::uint32_t b1) {
   if constexpr (kHalf)
-    asm volatile(
+    asm(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
         "{%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   else
-    asm volatile(
+    asm(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
         "{%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -67,7 +67,8 @@ __device__ inline std::uint32_t field(std::uint32_t v, int shift, std::uint32_t 
   return (shift >= 0 ? v << shift : v >> -shift) & mask;
 }
 
-inline constexpr std::uint32_t kF16_1024 = 0x64006400;  // two halves: 1024, whose unit is 1
+// Two halves each: 1024, whose last bit is 1, and 64, whose last bit is 1/16.
+inline constexpr std::uint32_t kF16_1024 = 0x64006400, kF16_64 = 0x54005400;
 
 // ---- formats ----
 // kHalf: operands are f16, not bf16. kPlanes: operands that add up to the weight. kGroup: columns
@@ -151,11 +152,14 @@ struct WeightQ8_0 {
   }
 };
 
-// Nibbles of the j-th 16 columns of a chunk, plus 1024.
+// Nibbles of the j-th 16 columns of a chunk: 1024 + level for row r (a[0] and a[2]), 64 + level for
+// row r + 8, where the level stands four bits higher.
 __device__ inline void nibble_operand(const uint4& chunk, int j, std::uint32_t (&a)[4]) {
-  std::uint32_t v = j == 0 ? chunk.x : j == 1 ? chunk.y : j == 2 ? chunk.z : chunk.w;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) a[i] = field(v, -4 * i, 0x000F000F) | kF16_1024;
+  std::uint32_t v = j == 0 ? chunk.x : j == 1 ? chunk.y : j == 2 ? chunk.z : chunk.w, w = v >> 8;
+  a[0] = (v & 0x000F000F) | kF16_1024;
+  a[1] = (v & 0x00F000F0) | kF16_64;
+  a[2] = (w & 0x000F000F) | kF16_1024;
+  a[3] = (w & 0x00F000F0) | kF16_64;
 }
 
 struct WeightQ4_0 {
@@ -170,7 +174,8 @@ struct WeightQ4_0 {
   static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
     nibble_operand(c.w, j, a[0]);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) a[0][i] = add_half2(a[0][i], 0xE408E408);  // -1032
+    for (int i = 0; i < 4; ++i)
+      a[0][i] = add_half2(a[0][i], i % 2 ? 0xD480D480 : 0xE408E408);  // -72, -1032
   }
   static __device__ void prepare(const std::uint32_t*, float*, int) {}
   static __device__ float4 scale(const std::uint32_t* unit, const float*, int g, int lane) {
@@ -180,8 +185,8 @@ struct WeightQ4_0 {
 };
 
 // The scales of q4_k and q5_k: each lane decodes a quarter of its two rows' into `scratch`
-// [8 groups][8 rows] {scale, scale, minimum, minimum}. The minimum takes back the 1024 of the
-// levels as well.
+// [8 groups][8 rows] {scale, scale, minimum, minimum}. The minimum takes back the 1024 and 64 of
+// the levels as well.
 __device__ inline void prepare_k_scales(const std::uint32_t* words, float* scratch, int lane) {
   uint2 w = reinterpret_cast<const uint2*>(words)[lane];
   float mine = __half2float(__ushort_as_half(
@@ -196,7 +201,7 @@ __device__ inline void prepare_k_scales(const std::uint32_t* words, float* scrat
     float s1 = top[2] * static_cast<float>(w.y >> (12 * g) & 63);
     float m0 = top[1] * static_cast<float>(w.x >> (12 * g + 6) & 63);
     float m1 = top[3] * static_cast<float>(w.y >> (12 * g + 6) & 63);
-    to[8 * (2 * (lane % 4) + g)] = {s0, s1, fmaf(1024, s0, m0), fmaf(1024, s1, m1)};
+    to[8 * (2 * (lane % 4) + g)] = {s0, s1, fmaf(1024, s0, m0), fmaf(64, s1, m1)};
   }
 }
 
@@ -233,7 +238,8 @@ struct WeightQ5_K {
   static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
     nibble_operand(c.w, j, a[0]);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) a[0][i] |= field(c.high, 4 - 4 * j - i, 0x00100010);
+    for (int i = 0; i < 4; ++i)
+      a[0][i] |= field(c.high, 4 + i % 2 * 4 - 4 * j - i, i % 2 ? 0x01000100 : 0x00100010);
   }
   static __device__ void prepare(const std::uint32_t* unit, float* scratch, int lane) {
     prepare_k_scales(unit + 640, scratch, lane);
@@ -259,8 +265,8 @@ struct WeightQ6_K {
     std::uint32_t high = j < 2 ? c.high.x : c.high.y;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      a[0][i] |= field(high, 4 - 8 * (j % 2) - 2 * i, 0x00300030);
-      a[0][i] = add_half2(a[0][i], 0xE420E420);  // -1056
+      a[0][i] |= field(high, 4 + i % 2 * 4 - 8 * (j % 2) - 2 * i, i % 2 ? 0x03000300 : 0x00300030);
+      a[0][i] = add_half2(a[0][i], i % 2 ? 0xD600D600 : 0xE420E420);  // -96, -1056
     }
   }
   // [16 groups][8 rows] {scale of r, of r + 8}
@@ -282,9 +288,23 @@ struct WeightQ6_K {
 
 // ---- a unit ----
 
-// acc[rt][nt] += unit rt (16 rows) * activations nt (8 tokens). X gives operand B of 16 columns:
-// x(j, nt, plane) -> uint2, and, where the format has minimums, x.sum(g, nt) -> the sums of the
-// lane's two tokens over group g. The units' words must be visible to the whole warp.
+// acc += scale * sum - minimum * total, of a group.
+template <typename F, typename X>
+__device__ inline void add_group(float (&acc)[4], const float (&sum)[4], const float4& scale,
+                                 const float2& total) {
+#pragma unroll
+  for (int i = 0; i < 4; i += X::kPaired || X::kOne ? 2 : 1) {
+    float unit = i < 2 ? scale.x : scale.y, min = i < 2 ? scale.z : scale.w;
+    if constexpr (F::kMin) acc[i] = fmaf(-min, i % 2 ? total.y : total.x, acc[i]);
+    acc[i] = fmaf(unit, X::kPaired ? sum[i] + sum[i + 1] : sum[i], acc[i]);
+  }
+}
+
+// acc[rt][nt] += unit rt (16 rows) * activations nt (8 tokens). X gives operand B of 16 columns,
+// x(j, nt), and, where the format has minimums, x.sum(g, nt): the sums of the lane's two tokens over
+// group g. X::kPaired: the lane's two columns belong to one token and are added up in acc[..][0]
+// and acc[..][2] where there are groups. X::kOne: only the first of the lane's columns counts. The
+// units' words must be visible to the whole warp.
 template <typename F, int RT, int NT, typename X>
 __device__ inline void multiply_unit(const std::uint32_t* const (&unit)[RT], float* scratch,
                                      const X& x, float (&acc)[RT][NT][4], int lane) {
@@ -293,49 +313,42 @@ __device__ inline void multiply_unit(const std::uint32_t* const (&unit)[RT], flo
     for (int rt = 0; rt < RT; ++rt) F::prepare(unit[rt], scratch + rt * F::kScratch, lane);
     __syncwarp();
   }
-#pragma unroll 1
-  for (int c = 0; c < F::kCols / 64; ++c) {
+  constexpr int kChunks = F::kCols / 64, kUnroll = NT == 1 ? 2 : 1, kGroups = 64 / F::kGroup;
+#pragma unroll kUnroll
+  for (int c = 0; c < kChunks; ++c) {
     typename F::Chunk chunk[RT];
 #pragma unroll
     for (int rt = 0; rt < RT; ++rt) chunk[rt] = F::load(unit[rt], c, lane);
 #pragma unroll
-    for (int g = 0; g < 64 / F::kGroup; ++g) {
+    for (int g = 0; g < kGroups; ++g) {
       constexpr int kSteps = F::kGroup / 16;
-      int group = c * (64 / F::kGroup) + g;
+      int group = c * kGroups + g;
       std::uint32_t a[RT][kSteps][F::kPlanes][4];
       float4 scale[RT];
 #pragma unroll
       for (int rt = 0; rt < RT; ++rt) {
 #pragma unroll
         for (int s = 0; s < kSteps; ++s) F::operand(chunk[rt], g * kSteps + s, a[rt][s]);
-        if constexpr (F::kGroup < 64) scale[rt] = F::scale(unit[rt], scratch + rt * F::kScratch, group, lane);
+        if constexpr (kGroups > 1)
+          scale[rt] = F::scale(unit[rt], scratch + rt * F::kScratch, group, lane);
       }
 #pragma unroll
       for (int nt = 0; nt < NT; ++nt) {
         float sum[RT][4] = {};
 #pragma unroll
         for (int s = 0; s < kSteps; ++s) {
-          typename X::Operand b = x(c * 4 + g * kSteps + s, nt);
-#pragma unroll
-          for (int xp = 0; xp < X::kPlanes; ++xp)
-#pragma unroll
-            for (int rt = 0; rt < RT; ++rt)
-#pragma unroll
-              for (int p = 0; p < F::kPlanes; ++p)
-                mma<F::kHalf>(F::kGroup < 64 ? sum[rt] : acc[rt][nt], a[rt][s][p], b.v[2 * xp], b.v[2 * xp + 1]);
-        }
-        if constexpr (F::kGroup < 64) {
-          float2 total{};
-          if constexpr (F::kMin) total = x.sum(group, nt);
+          uint2 b = x(c * 4 + g * kSteps + s, nt);
 #pragma unroll
           for (int rt = 0; rt < RT; ++rt)
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-              float unit_of = i < 2 ? scale[rt].x : scale[rt].y, min = i < 2 ? scale[rt].z : scale[rt].w;
-              if constexpr (F::kMin)
-                acc[rt][nt][i] = fmaf(-min, i % 2 ? total.y : total.x, acc[rt][nt][i]);
-              acc[rt][nt][i] = fmaf(unit_of, sum[rt][i], acc[rt][nt][i]);
-            }
+            for (int p = 0; p < F::kPlanes; ++p)
+              mma<F::kHalf>(kGroups > 1 ? sum[rt] : acc[rt][nt], a[rt][s][p], b.x, b.y);
+        }
+        if constexpr (kGroups > 1) {
+          float2 total{};
+          if constexpr (F::kMin) total = x.sum(group, nt);
+#pragma unroll
+          for (int rt = 0; rt < RT; ++rt) add_group<F, X>(acc[rt][nt], sum[rt], scale[rt], total);
         }
       }
     }

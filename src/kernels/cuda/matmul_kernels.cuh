@@ -69,9 +69,15 @@ __device__ inline bool last_block(unsigned* ticket, unsigned blocks) {
   return last;
 }
 
+// Whether launch_few takes so many rows of this length.
+template <typename F>
+bool few_fits(const Job& job);
 template <typename F>
 void launch_few(Context& c, Job job);
 template <typename F>
 void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes);
+// False, with no output written, where it cannot.
+template <typename F>
+bool launch_many(Context& c, Job job, std::byte* workspace, std::int64_t bytes);
 
 }  // namespace vitrine::cuda

@@ -1,4 +1,6 @@
-// Rows to operands of the tensor instruction (matmul_tile.cuh), one block a row.
+// Rows to operands of the tensor instruction (matmul_tile.cuh) or to plain 16-bit rows
+// (matmul_many.cuh), one block a row.
+#include "kernels/cuda/matmul_many.cuh"
 #include "kernels/cuda/matmul_tile.cuh"
 
 namespace vitrine::cuda {
@@ -59,7 +61,46 @@ __global__ void __launch_bounds__(kThreads) operands_kernel(const __grid_constan
   }
 }
 
+template <bool kHalf>
+__global__ void __launch_bounds__(kThreads)
+    rows_kernel(const __grid_constant__ Job job, int cols, std::uint32_t* out, float* inverse) {
+  pdl_trigger();
+  pdl_wait();
+  std::int64_t token = blockIdx.x;
+  const float* row = job.x + token * job.K;
+  float factor = factor_of<kHalf>(job, row, inverse + token);
+  for (int k = threadIdx.x * 2; k < cols; k += kThreads * 2) {
+    float v[2] = {0, 0};
+    for (int h = 0; h < 2; ++h)
+      if (k + h < job.K) v[h] = __ldcg(row + k + h) * factor * (job.norm ? __ldg(job.norm + k + h) : 1);
+    out[(token * cols + k) / 2] = pack2<kHalf>(v[0], v[1]);
+  }
+}
+
+// grid.y: rows
+__global__ void finish_kernel(const __grid_constant__ Job job, const __grid_constant__ Segment s, const float* sums, int ld, int first, int n,
+                              const float* inverse) {
+  pdl_trigger();
+  pdl_wait();
+  int i = blockIdx.x * blockDim.x + threadIdx.x, token = blockIdx.y;
+  if (i >= n) return;
+  float scale = inverse ? __ldcg(inverse + token) : 1;
+  const float* from = sums + std::int64_t{token} * ld + i;
+  float sum = __ldcg(from) * scale;
+  if (job.glu) sum = apply_activation(sum, job.activation) * __ldcg(from + ld / 2) * scale;
+  write_output(job, s, token, first + i, sum);
+}
+
 }  // namespace
+
+void prepare_rows(Context& c, const Job& job, bool half, int cols, std::uint32_t* x, float* inverse) {
+  launch(c, half ? rows_kernel<true> : rows_kernel<false>, dim3(job.T), kThreads, 0, job, cols, x, inverse);
+}
+
+void finish_rows(Context& c, const Job& job, const Segment& s, const float* sums, int ld, int first, int n,
+                 const float* inverse) {
+  launch(c, finish_kernel, dim3(blocks_for(c, n, kThreads), blocks_for(c, job.T, 1)), kThreads, 0, job, s, sums, ld, first, n, inverse);
+}
 
 void prepare_operands(Context& c, const Job& job, bool half, int tokens, int cols, uint2* x, float* sums,
                       float* inverse) {

@@ -39,16 +39,10 @@ struct TileShape {
 
 template <int NT>
 struct TileX {
-  static constexpr int kPlanes = 1;
-  struct Operand {
-    std::uint32_t v[2];
-  };
+  static constexpr bool kPaired = false, kOne = false;
   const uint2* at;
   const float2* sums;
-  __device__ Operand operator()(int j, int nt) const {
-    uint2 v = at[(j * NT + nt) * 32];
-    return {{v.x, v.y}};
-  }
+  __device__ uint2 operator()(int j, int nt) const { return at[(j * NT + nt) * 32]; }
   __device__ float2 sum(int g, int nt) const { return sums[(g * NT + nt) * 4]; }
 };
 
@@ -205,7 +199,7 @@ void launch_tile_kernel(Context& c, const Job& job, const Operands& in, const Pa
 template <typename F>
 void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes) {
   Parting p = part_k(c, job);
-  int nt = job.T <= 16 ? 2 : job.T <= 32 ? 4 : 8, width = nt * 8;
+  int nt = job.T <= 8 ? 1 : job.T <= 16 ? 2 : job.T <= 32 ? 4 : 8, width = nt * 8;
   std::int64_t cols = std::int64_t{job.units} * F::kCols;
   std::int64_t per_token = cols * 2 + cols / 32 * 4 + 4;
   std::int64_t partial = p.parts > 1 ? std::int64_t{p.parts} * p.blocks * 2 * 16 * kTileWarps * 4 : 0;  // a token
@@ -229,7 +223,9 @@ void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes) 
     rest.partial = inverse + tokens;
     prepare_operands(c, rest, F::kHalf, tokens, static_cast<int>(cols), x, F::kMin ? sums : nullptr, inverse);
     Operands in{x, sums, inverse, tokens};
-    if (nt == 2)
+    if (nt == 1)
+      launch_tile_kernel<F, 1>(c, rest, in, p);
+    else if (nt == 2)
       launch_tile_kernel<F, 2>(c, rest, in, p);
     else if (nt == 4)
       launch_tile_kernel<F, 4>(c, rest, in, p);
