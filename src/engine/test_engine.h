@@ -65,6 +65,7 @@ inline EngineOptions options(int sequences = 1) {
   const char* backend = std::getenv("VITRINE_TEST_BACKEND");
   o.backend = backend != nullptr ? backend : "cpu";
   o.deterministic = true;
+  o.commit_delay = 0;
   o.threads = 2;
   o.sequences = sequences;
   o.page_size = 16;

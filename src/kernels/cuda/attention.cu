@@ -1,8 +1,10 @@
-// The simplest attention: a block a (row, head), scores in the workspace.
+// Storing K and V, and the attention that does everything: one warp a (row, head), f32 arithmetic. It
+// serves pages and heads that the tensor cores' kernels do not take (attention_tensor.h).
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention_tensor.h"
 #include "kernels/cuda/launch.cuh"
 
 namespace vitrine::cuda {
@@ -143,6 +145,9 @@ void rope_store_kv(Context& c, const RopeStore& r, const KvCache& cache,
 
 void attention(Context& c, float* out, const float* q, std::int64_t T, std::int64_t H,
                const KvCache& cache, const KvIndex& index, const AttentionParams& params) {
+  if (tensor_attention(c, out, q, T, H, cache, index, params)) return;
+  if (cache.shape.head_dim > 32 * kMaxPerLane)
+    fail(c, cudaErrorInvalidValue, "attention of heads wider than 512");
   launch(c, attention_kernel, {blocks_for(c, T, 1), static_cast<unsigned>(H)}, 32, 0, out, q, cache,
          index.positions.i32(), index.row_offsets.i32(), index.block_table.i32(),
          static_cast<int>(index.row_offsets.dim(0) - 1), static_cast<int>(index.block_table.dim(1)),
