@@ -1,5 +1,6 @@
 // Storing K and V, and the attention that does everything: one warp a (row, head), f32 arithmetic. It
-// serves pages and heads that the tensor cores' kernels do not take (attention_tensor.h).
+// serves pages and heads that the tensor cores' kernels do not take (attention_tensor.h), and
+// Context::deterministic: a row's positions are added up in ascending order, whatever its company.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -145,7 +146,7 @@ void rope_store_kv(Context& c, const RopeStore& r, const KvCache& cache,
 
 void attention(Context& c, float* out, const float* q, std::int64_t T, std::int64_t H,
                const KvCache& cache, const KvIndex& index, const AttentionParams& params) {
-  if (tensor_attention(c, out, q, T, H, cache, index, params)) return;
+  if (!c.deterministic && tensor_attention(c, out, q, T, H, cache, index, params)) return;
   if (cache.shape.head_dim > 32 * kMaxPerLane)
     fail(c, cudaErrorInvalidValue, "attention of heads wider than 512");
   launch(c, attention_kernel, {blocks_for(c, T, 1), static_cast<unsigned>(H)}, 32, 0, out, q, cache,
