@@ -17,18 +17,16 @@ struct DecodeShape {
   static_assert(kAttnWarps * 16 * (kD + 2) * 4 <= kShared);
 };
 
-// Adds `parts` results of `rows` rows: their [16][kD] sums of values at `o`, maximums and sums at `ms` [16] {top,
+// Adds `parts` results: their [16][kD] sums of values at `o`, maximums and sums at `ms` [16] {top,
 // sum}, each `stride` floats apart. value(row, d) gets the sum, or the quotient where `finish`.
 template <int kD, typename Value>
-__device__ void merge_parts(const float* parts_o, const float* parts_ms, int parts, int rows, std::int64_t stride, bool cached, Value value) {
+__device__ void merge_parts(const float* parts_o, const float* parts_ms, int parts, std::int64_t stride, bool cached, Value value) {
   auto load = [&](const float* p) { return cached ? *p : __ldcg(p); };
-  for (int i = threadIdx.x; i < rows * kD; i += kAttnThreads) {
+  for (int i = threadIdx.x; i < 16 * kD; i += kAttnThreads) {
     int row = i / kD;
     float top = -INFINITY, sum = 0, o = 0;
-#pragma unroll 8
     for (int p = 0; p < parts; ++p) top = fmaxf(top, load(parts_ms + p * stride + 2 * row));
     float base = top == -INFINITY ? 0 : top;
-#pragma unroll 8
     for (int p = 0; p < parts; ++p) {
       float factor = exp2f(load(parts_ms + p * stride + 2 * row) - base);
       sum = fmaf(factor, load(parts_ms + p * stride + 2 * row + 1), sum);
@@ -101,12 +99,12 @@ __global__ void __launch_bounds__(kAttnThreads) decode_kernel(const __grid_const
     a.out[(std::int64_t{first_token + i / a.G} * a.H + kv * a.G + i % a.G) * a.D + d] = sum_o / sum;
   };
   if (parts == 1) {
-    merge_parts<kD>(o, o + 16 * kD, kAttnWarps, count, kPart, true, finish);
+    merge_parts<kD>(o, o + 16 * kD, kAttnWarps, kPart, true, finish);
     return;
   }
   std::int64_t group = std::int64_t{sequence} * a.K + kv;
   float* mine = a.partial + (group * gridDim.x + part) * kPart;
-  merge_parts<kD>(o, o + 16 * kD, kAttnWarps, count, kPart, true, [&](int row, int d, float sum_o, float top, float sum) {
+  merge_parts<kD>(o, o + 16 * kD, kAttnWarps, kPart, true, [&](int row, int d, float sum_o, float top, float sum) {
     mine[row * kD + d] = sum_o;
     if (d == 0) mine[16 * kD + 2 * row] = top, mine[16 * kD + 2 * row + 1] = sum;
   });
@@ -120,7 +118,7 @@ __global__ void __launch_bounds__(kAttnThreads) decode_kernel(const __grid_const
   if (!is_last) return;
   __threadfence();
   const float* all = a.partial + group * gridDim.x * kPart;
-  merge_parts<kD>(all, all + 16 * kD, parts, count, kPart, false, finish);
+  merge_parts<kD>(all, all + 16 * kD, parts, kPart, false, finish);
 }
 
 // ---- many rows ----
