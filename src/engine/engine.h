@@ -46,6 +46,7 @@ class Engine {
   const Backend& backend() const { return *backend_; }
   // Only while nothing runs.
   Peak measure_peak() { return backend_->measure_peak(); }
+  void time_ops(bool on) { backend_->time_ops(on); }
   const WeightLoader::Totals& weights() const { return model_->totals(); }
   const ModelFile& file() const { return *file_; }
   // The last steps, oldest first (at most kKeptRecords).

@@ -1,10 +1,41 @@
 #include "kernels/backend.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "kernels/host_memory.h"
 
 namespace vitrine {
+
+// Adds the time of one call to its op; what an op calls itself counts as its own.
+class Backend::Timed {
+ public:
+  Timed(Backend& backend, const char* op) : b_(backend), op_(op) {
+    on_ = b_.timing_ && b_.depth_++ == 0;
+    if (on_) start_ = std::chrono::steady_clock::now();
+  }
+  ~Timed() {
+    if (b_.timing_) --b_.depth_;
+    if (!on_) return;
+    double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    for (OpTime& t : b_.op_times_)
+      if (t.op == op_) {
+        ++t.calls, t.seconds += seconds;
+        return;
+      }
+    b_.op_times_.push_back({op_, 1, seconds});
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  Backend& b_;
+  const char* op_;
+  bool on_;
+  std::chrono::steady_clock::time_point start_;
+};
+
 namespace {
 
 // Checks t against `dims` (-1: anything) and prints op, tensor and both shapes when they differ.
@@ -50,6 +81,7 @@ void Backend::copy_kv_page(const KvCache& cache, std::int64_t from, std::int64_t
 void Backend::embed(Tensor out, const Weight& table, Tensor ids, float scale) {
   expect_f32("embed", "out", out, {-1, table.cols()});
   expect_i32("embed", "ids", ids, {out.dim(0)});
+  Timed timed(*this, "embed");
   embed_(out, table, ids, scale);
 }
 
@@ -57,6 +89,7 @@ void Backend::matmul(Tensor out, Tensor x, const Weight& w, Tensor bias) {
   expect_f32("matmul", "x", x, {-1, w.cols()});
   expect_f32("matmul", "out", out, {x.dim(0), w.rows()});
   if (bias.defined()) expect_f32("matmul", "bias", bias, {w.rows()});
+  Timed timed(*this, "matmul");
   matmul_(out, x, w, bias);
 }
 
@@ -64,6 +97,7 @@ void Backend::rms_norm(Tensor out, Tensor x, Tensor w, float eps) {
   expect_f32("rms_norm", "x", x, {-1, -1});
   expect_f32("rms_norm", "out", out, x.shape);
   expect_f32("rms_norm", "w", w, {x.dim(1)});
+  Timed timed(*this, "rms_norm");
   rms_norm_(out, x, w, eps);
 }
 
@@ -72,6 +106,7 @@ void Backend::layer_norm(Tensor out, Tensor x, Tensor w, Tensor b, float eps) {
   expect_f32("layer_norm", "out", out, x.shape);
   expect_f32("layer_norm", "w", w, {x.dim(1)});
   if (b.defined()) expect_f32("layer_norm", "b", b, {x.dim(1)});
+  Timed timed(*this, "layer_norm");
   layer_norm_(out, x, w, b, eps);
 }
 
@@ -79,6 +114,7 @@ void Backend::rope_table(Tensor table, Tensor positions, Tensor inv_freq, float 
   expect_f32("rope_table", "inv_freq", inv_freq, {-1});
   expect_f32("rope_table", "table", table, {-1, inv_freq.dim(0), 2});
   expect_i32("rope_table", "positions", positions, {table.dim(0)});
+  Timed timed(*this, "rope_table");
   rope_table_(table, positions, inv_freq, scale);
 }
 
@@ -87,6 +123,7 @@ void Backend::rope(Tensor x, Tensor table) {
   expect_f32("rope", "table", table, {x.dim(0), -1, 2});
   VT_CHECK(2 * table.dim(1) <= x.dim(2), "rope: {} rotary dims in heads of {}", 2 * table.dim(1),
            x.dim(2));
+  Timed timed(*this, "rope");
   rope_(x, table);
 }
 
@@ -95,6 +132,7 @@ void Backend::store_kv(Tensor k, Tensor v, const KvCache& cache, const KvIndex& 
   expect_f32("store_kv", "k", k, shape);
   expect_f32("store_kv", "v", v, shape);
   expect_index("store_kv", k.dim(0), index);
+  Timed timed(*this, "store_kv");
   store_kv_(k, v, cache, index);
 }
 
@@ -105,28 +143,33 @@ void Backend::attention(Tensor out, Tensor q, const KvCache& cache, const KvInde
   expect_index("attention", q.dim(0), index);
   VT_CHECK(q.dim(1) % cache.shape.kv_heads == 0, "attention: {} heads over {} kv heads", q.dim(1),
            cache.shape.kv_heads);
+  Timed timed(*this, "attention");
   attention_(out, q, cache, index, params);
 }
 
 void Backend::add(Tensor out, Tensor a, Tensor b) {
   expect_f32("add", "a", a, out.shape);
   expect_f32("add", "b", b, out.shape);
+  Timed timed(*this, "add");
   add_(out, a, b);
 }
 
 void Backend::activate(Tensor x, Activation activation) {
   expect_f32("activate", "x", x, {-1, -1});
+  Timed timed(*this, "activate");
   activate_(x, activation);
 }
 
 void Backend::glu(Tensor out, Tensor gate, Tensor up, Activation activation) {
   expect_f32("glu", "gate", gate, out.shape);
   expect_f32("glu", "up", up, out.shape);
+  Timed timed(*this, "glu");
   glu_(out, gate, up, activation);
 }
 
 void Backend::softcap(Tensor x, float cap) {
   expect_f32("softcap", "x", x, {-1, -1});
+  Timed timed(*this, "softcap");
   softcap_(x, cap);
 }
 
@@ -134,6 +177,7 @@ void Backend::gather_rows(Tensor out, Tensor x, Tensor rows) {
   expect_f32("gather_rows", "x", x, {-1, -1});
   expect_f32("gather_rows", "out", out, {-1, x.dim(1)});
   expect_i32("gather_rows", "rows", rows, {out.dim(0)});
+  Timed timed(*this, "gather_rows");
   gather_rows_(out, x, rows);
 }
 
@@ -142,6 +186,7 @@ void Backend::add_rms_norm(Tensor out, Tensor residual, Tensor delta, Tensor w, 
   expect_f32("add_rms_norm", "delta", delta, residual.shape);
   expect_f32("add_rms_norm", "out", out, residual.shape);
   expect_f32("add_rms_norm", "w", w, {residual.dim(1)});
+  Timed timed(*this, "add_rms_norm");
   add_rms_norm_(out, residual, delta, w, eps);
 }
 

@@ -159,6 +159,13 @@ struct Peak {
   double gflop_s = 0;    // of the fastest matmul instruction the backend uses
 };
 
+// What the calls of one op took together, on the host's clock.
+struct OpTime {
+  const char* op;
+  std::int64_t calls;
+  double seconds;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -172,6 +179,10 @@ class Backend {
   // Rows of logits that are computed at once: enough to share one pass over the head's weights, few
   // enough that the buffer stays small for any vocabulary.
   virtual int head_rows() const { return 32; }
+
+  // Times every op from now on, from zero. Called while no op runs.
+  void time_ops(bool on) { timing_ = on, depth_ = 0, op_times_.clear(); }
+  const std::vector<OpTime>& op_times() const { return op_times_; }
 
   // Memory and weights; at load only.
   virtual Result<Buffer> allocate(std::int64_t bytes) = 0;
@@ -283,6 +294,12 @@ class Backend {
                               const KvCache& cache, const KvIndex& index);
   virtual void feed_tokens_(Tensor ids, Tensor last);
   virtual void draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits, bool greedy);
+
+ private:
+  class Timed;
+  bool timing_ = false;
+  int depth_ = 0;
+  std::vector<OpTime> op_times_;
 };
 
 struct BackendOptions {

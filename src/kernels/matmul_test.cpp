@@ -18,13 +18,14 @@ std::vector<Case> cases_for(const FormatInfo& format) {
   return cases;
 }
 
-// bf16 activations lose up to 2^-9 of each; the other arithmetics keep about the accuracy of fp32.
+// bf16 activations lose up to 2^-9 of each, int8 activations 1/254 of the largest of 32; the other
+// arithmetics keep about the accuracy of fp32.
 float tolerance(const std::string& label, const FormatInfo& format) {
-  bool q8 = std::string(format.name) == "q8_0", bf16 = format.dtype == DType::kBF16;
   bool amx = label.rfind("amx", 0) == 0, vdp = label.rfind("bf16", 0) == 0;
   if (label.rfind("cuda", 0) == 0) return 0.01f;
-  if ((amx || vdp) && bf16) return 0.01f;
-  return q8 ? 5e-5f : 1e-5f;
+  bool exact = label.rfind("ref", 0) == 0;
+  if (format.quantized && format.block > 1) return exact ? 1e-5f : 0.015f;
+  return (amx || vdp) && format.dtype == DType::kBF16 ? 0.01f : 1e-5f;
 }
 
 TEST(Matmul, AgreesWithRef) {
@@ -68,44 +69,36 @@ TEST(Matmul, ARowHasTheSameBitsInEveryBatch) {
     }
 }
 
-TEST(Matmul, Avx2AndAvx512GiveTheSameBits) {
-  if (!cpu_features().avx512) GTEST_SKIP() << "no AVX-512 here";
-  auto narrow = make_backend("cpu", "avx2", 1), wide = make_backend("cpu", "avx512", 1);
-  for (const Format& format : all_formats()) {
-    Arena arena;
-    MatrixSource m = arena.matrix(format, 64, 512);
-    Tensor x = arena.random({21, 512}), a = arena.f32({21, 64}), b = arena.f32({21, 64});
-    narrow->matmul(a, x, **narrow->pack(m, WeightUse::kMatmul));
-    wide->matmul(b, x, **wide->pack(m, WeightUse::kMatmul));
-    EXPECT_TRUE(same_bits(a, b)) << format.info.name;
+TEST(Matmul, Avx2Avx512AndVnniGiveTheSameBits) {
+  auto narrow = make_backend("cpu", "avx2", 1);
+  for (const std::string& isa : cpu_isas()) {
+    if (isa != "avx512" && isa != "vnni") continue;
+    auto wide = make_backend("cpu", isa, 1);
+    for (const Format& format : all_formats()) {
+      Arena arena;
+      MatrixSource m = arena.matrix(format, 64, 512);
+      Tensor x = arena.random({21, 512}), a = arena.f32({21, 64}), b = arena.f32({21, 64});
+      narrow->matmul(a, x, **narrow->pack(m, WeightUse::kMatmul));
+      wide->matmul(b, x, **wide->pack(m, WeightUse::kMatmul));
+      EXPECT_TRUE(same_bits(a, b)) << isa << " " << format.info.name;
+    }
   }
 }
 
-TEST(Matmul, Q8HasTheSameBitsByVnniAndByAmx) {
-  if (!cpu_features().amx) GTEST_SKIP() << "no AMX here";
-  auto vnni = make_backend("cpu", "vnni", 1), amx = make_backend("cpu", "amx", 1);
-  Arena arena;
-  MatrixSource m = arena.matrix(*find_format("q8_0"), 96, 512);
-  Tensor x = arena.random({45, 512}), a = arena.f32({45, 96}), b = arena.f32({45, 96});
-  vnni->matmul(a, x, **vnni->pack(m, WeightUse::kMatmul));
-  amx->matmul(b, x, **amx->pack(m, WeightUse::kMatmul));
-  EXPECT_TRUE(same_bits(a, b));
-}
-
-// Tile shapes differ between bf16, q8_0 and the measurement of the peak, and belong to threads.
+// Tile shapes differ between bf16, q6_k and the measurement of the peak, and belong to threads.
 TEST(Matmul, KindsMayAlternate) {
   for (const std::string& isa : cpu_isas()) {
     auto b = make_backend("cpu", isa, 2);
     Arena arena;
-    auto q8 = b->pack(arena.matrix(*find_format("q8_0"), 96, 512), WeightUse::kMatmul);
+    auto q6 = b->pack(arena.matrix(*find_format("q6_k"), 96, 512), WeightUse::kMatmul);
     auto bf16 = b->pack(arena.matrix(*find_format("bf16"), 96, 512), WeightUse::kMatmul);
     Tensor x = arena.random({45, 512}), first[2] = {arena.f32({45, 96}), arena.f32({45, 96})};
-    b->matmul(first[0], x, **q8);
+    b->matmul(first[0], x, **q6);
     b->matmul(first[1], x, **bf16);
     for (int round = 0; round < 3; ++round) {
       Tensor again[2] = {arena.f32({45, 96}), arena.f32({45, 96})};
       if (round == 1) b->measure_peak();
-      std::thread([&] { b->matmul(again[0], x, **q8); }).join();
+      std::thread([&] { b->matmul(again[0], x, **q6); }).join();
       b->matmul(again[1], x, **bf16);
       EXPECT_TRUE(same_bits(first[0], again[0]) && same_bits(first[1], again[1])) << isa;
     }

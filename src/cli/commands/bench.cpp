@@ -16,7 +16,7 @@ struct Flags {
   std::string random;
   EngineFlags engine;
   int prompt = 512, tokens = 64, repeat = 3;
-  bool json = false;
+  bool json = false, ops = false;
 };
 
 double median(std::vector<double> values) {
@@ -110,6 +110,50 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
              hash_logits(logits)};
 }
 
+// Seconds of each op in a run of prefill alone, and in one that decodes too, less the former.
+struct OpRow {
+  const char* op;
+  double prefill = 0, decode = 0;
+};
+
+Result<std::vector<OpRow>> time_ops(Engine& engine, Flags f) {
+  std::vector<OpRow> rows;
+  auto row = [&](const char* op) -> OpRow& {
+    for (OpRow& r : rows)
+      if (r.op == op) return r;
+    return rows.emplace_back(OpRow{op});
+  };
+  const int tokens = f.tokens;
+  for (bool decode : {false, true}) {
+    f.tokens = decode ? tokens : 1;
+    engine.time_ops(true);
+    auto run = run_once(engine, f);
+    if (!run.ok()) return run.error();
+    for (const OpTime& t : engine.backend().op_times()) {
+      OpRow& r = row(t.op);
+      if (decode)
+        r.decode = std::max(0.0, t.seconds - r.prefill);
+      else
+        r.prefill = t.seconds;
+    }
+    engine.time_ops(false);
+  }
+  std::sort(rows.begin(), rows.end(), [](const OpRow& a, const OpRow& b) {
+    return a.prefill + a.decode > b.prefill + b.decode;
+  });
+  return rows;
+}
+
+void print_ops(const std::vector<OpRow>& rows) {
+  double prefill = 0, decode = 0;
+  for (const OpRow& r : rows) prefill += r.prefill, decode += r.decode;
+  fmt::print("\n{:<16} {:>20}   {:>20}\n", "op", "prefill ms", "decode ms");
+  for (const OpRow& r : rows)
+    fmt::print("{:<16} {:>12.2f} {:>5.1f} %   {:>12.2f} {:>5.1f} %\n", r.op, 1e3 * r.prefill,
+               prefill > 0 ? 100 * r.prefill / prefill : 0, 1e3 * r.decode,
+               decode > 0 ? 100 * r.decode / decode : 0);
+}
+
 Result<int> bench(Flags& f) {
   if (f.model.path.empty() == f.random.empty())
     return make_error(ErrorCode::kInvalid, "a model or --random is needed, and not both");
@@ -153,7 +197,15 @@ Result<int> bench(Flags& f) {
   }
   double p_tok = median(prefill), p_flop = median(gflops), d_tok = median(decode),
          d_gb = median(gbs);
+  std::vector<OpRow> ops;
+  if (f.ops) {
+    VT_TRY(ops, time_ops(*engine, f));
+  }
   if (f.json) {
+    json::array op_times;
+    for (const OpRow& r : ops)
+      op_times.push_back(json::object{
+          {"op", r.op}, {"prefill_ms", 1e3 * r.prefill}, {"decode_ms", 1e3 * r.decode}});
     print_json(json::object{
         {"backend", engine->backend().description()},
         {"sequences", engine->memory().sequences},
@@ -168,6 +220,7 @@ Result<int> bench(Flags& f) {
                                 {"host_us_per_step", median(host)},
                                 {"device_idle_share", median(idle)}}},
         {"peak", json::object{{"read_gb_s", peak.read_gb_s}, {"gflop_s", peak.gflop_s}}},
+        {"ops", op_times},
         {"repeat", f.repeat},
         {"logits_hash", fmt::format("{:016x}", hash)}});
     return 0;
@@ -187,6 +240,7 @@ Result<int> bench(Flags& f) {
         "commit {:.1f}), the device idle {:.2f} %\n",
         median(host), last.plan_us, last.launch_us, last.results_us, last.commit_us,
         100 * median(idle));
+  if (f.ops) print_ops(ops);
   fmt::print("\nlogits {:016x}\n", hash);
   return 0;
 }
@@ -208,6 +262,7 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("-r,--repeat", f->repeat, "runs; the median is reported")
       ->capture_default_str()
       ->check(CLI::Range(1, 100));
+  app.add_flag("--ops", f->ops, "also where the time goes, op by op");
   app.add_flag("--json", f->json, "print one JSON document");
   f->engine.add(app);
   return [f] {

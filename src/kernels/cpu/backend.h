@@ -51,7 +51,7 @@ class CpuBackend final : public Backend {
   // Memory of one thread, for all ops.
   struct Worker {
     Buffer memory;
-    float* acc = nullptr;        // kMaxRows * kPanel
+    float* acc = nullptr;        // kMaxPanels * kMaxRows * kPanel
     float* unpacked = nullptr;   // (kBlockK + kStep) * kPanel
     float* attention = nullptr;  // attention_scratch()
   };
@@ -59,10 +59,11 @@ class CpuBackend final : public Backend {
   void prepare(const float* x, std::int64_t M, const PackedWeight& w);
   void matmul_rows(float* out, const float* x, std::int64_t M, const PackedWeight& w,
                    const float* bias);
-  void panel_fp32(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M);
-  void panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M);
-  void panel_bf16(Worker& worker, const PackedWeight& w, std::int64_t p, int M);
-  void panel_vnni(Worker& worker, const PackedWeight& w, std::int64_t p, int M);
+  // Results of `count` panels to worker.acc (count, round_rows(M), kPanel).
+  void multiply(Worker& worker, const PackedWeight& w, std::int64_t first, int count,
+                const float* x, int M);
+  void panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M,
+                  float* acc);
   // f(begin, end) over rows, on the pool when there is enough to do for it to pay.
   template <typename F>
   void over_rows(std::int64_t rows, std::int64_t work_per_row, F&& f);
