@@ -46,6 +46,9 @@ struct Sequence {
 
   std::uint64_t seed = 0;
   std::unique_ptr<Chain> chain;
+  std::optional<DeviceDraw> device_draw;  // none: its tokens are drawn by the chain
+  // It cannot be planned again before its token is committed: the host draws it, late.
+  bool waits_for_host = false;
   SamplerState history;
   std::vector<std::int32_t> ends;  // tokens that end the text
   std::vector<std::int32_t> bans;  // tokens that min_tokens keeps off
@@ -93,6 +96,7 @@ struct BatchEntry {
   float logprob = 0;
   int top = -1;  // where its best tokens begin in Batch::top
   LogitsStatus status = LogitsStatus::kOk;
+  bool drawn = false;  // by the device
   double flops = 0, kv_read_bytes = 0, kv_write_bytes = 0;
 };
 
@@ -106,6 +110,7 @@ struct Batch {
   std::vector<TokenLogprob> top;  // best tokens of entries that ask for them
   int tokens = 0;                 // rows
   int forks = 0;
+  int flight = -1;  // the runner's note about it
   bool empty() const { return entries.empty(); }
   void clear() { entries.clear(), copies.clear(), top.clear(), tokens = forks = 0; }
 };

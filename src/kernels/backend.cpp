@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kernels/host_memory.h"
+
 namespace vitrine {
 
 // Adds the time of one call to its op; what an op calls itself counts as its own.
@@ -52,6 +54,12 @@ void expect_i32(const char* op, const char* what, const Tensor& t, Shape dims) {
   expect(op, what, t, DType::kI32, dims);
 }
 
+void expect_norm(const char* op, const InputNorm& norm, const Tensor& x) {
+  if (!norm.w.defined()) return;
+  expect_f32(op, "norm", norm.w, {x.dim(1)});
+  expect_f32(op, "the norm's scratch", norm.scratch, x.shape);
+}
+
 void expect_index(const char* op, std::int64_t T, const KvIndex& index) {
   expect_i32(op, "positions", index.positions, {T});
   expect_i32(op, "row_offsets", index.row_offsets, {-1});
@@ -60,6 +68,8 @@ void expect_index(const char* op, std::int64_t T, const KvIndex& index) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> Backend::free_memory() const { return free_host_memory(); }
 
 void Backend::copy_kv_page(const KvCache& cache, std::int64_t from, std::int64_t to) {
   VT_CHECK(from >= 0 && from < cache.n_pages && to >= 0 && to < cache.n_pages && from != to,
@@ -183,6 +193,117 @@ void Backend::add_rms_norm(Tensor out, Tensor residual, Tensor delta, Tensor w, 
 void Backend::add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps) {
   add(residual, residual, delta);
   rms_norm(out, residual, w, eps);
+}
+
+void Backend::matmul_group(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm) {
+  for (const MatmulPart& p : parts) {
+    expect_f32("matmul_group", "x", x, {-1, p.w->cols()});
+    expect_f32("matmul_group", "out", p.out, {x.dim(0), p.w->rows()});
+    if (p.bias.defined()) expect_f32("matmul_group", "bias", p.bias, {p.w->rows()});
+  }
+  expect_norm("matmul_group", norm, x);
+  matmul_group_(parts, x, norm);
+}
+
+void Backend::matmul_group_(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm) {
+  if (norm.w.defined()) rms_norm(norm.scratch, x, norm.w, norm.eps), x = norm.scratch;
+  for (const MatmulPart& p : parts) matmul(p.out, x, *p.w, p.bias);
+}
+
+void Backend::matmul_glu(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
+                         const Weight& gate, Tensor gate_bias, const Weight& up, Tensor up_bias,
+                         Activation activation) {
+  expect_f32("matmul_glu", "x", x, {-1, gate.cols()});
+  expect_f32("matmul_glu", "out", out, {x.dim(0), gate.rows()});
+  expect_f32("matmul_glu", "scratch", scratch, out.shape);
+  expect_norm("matmul_glu", norm, x);
+  VT_CHECK(gate.rows() == up.rows() && gate.cols() == up.cols(),
+           "matmul_glu: gate is {} x {}, up is {} x {}", gate.rows(), gate.cols(), up.rows(),
+           up.cols());
+  matmul_glu_(out, scratch, x, norm, gate, gate_bias, up, up_bias, activation);
+}
+
+void Backend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
+                          const Weight& gate, Tensor gate_bias, const Weight& up, Tensor up_bias,
+                          Activation activation) {
+  MatmulPart parts[] = {{out, &gate, gate_bias}, {scratch, &up, up_bias}};
+  matmul_group(parts, x, norm);
+  glu(out, out, scratch, activation);
+}
+
+void Backend::matmul_add(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias) {
+  expect_f32("matmul_add", "x", x, {-1, w.cols()});
+  expect_f32("matmul_add", "out", out, {x.dim(0), w.rows()});
+  expect_f32("matmul_add", "scratch", scratch, out.shape);
+  if (bias.defined()) expect_f32("matmul_add", "bias", bias, {w.rows()});
+  matmul_add_(out, scratch, x, w, bias);
+}
+
+void Backend::matmul_add_(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias) {
+  matmul(scratch, x, w, bias);
+  add(out, out, scratch);
+}
+
+void Backend::rope_store_kv(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+                            const KvCache& cache, const KvIndex& index) {
+  const KvShape& s = cache.shape;
+  expect_f32("rope_store_kv", "q", q, {-1, -1, s.head_dim});
+  expect_f32("rope_store_kv", "k", k, {q.dim(0), s.kv_heads, s.head_dim});
+  expect_f32("rope_store_kv", "v", v, k.shape);
+  expect_index("rope_store_kv", q.dim(0), index);
+  if (table.defined()) {
+    expect_f32("rope_store_kv", "table", table, {q.dim(0), -1, 2});
+    VT_CHECK(2 * table.dim(1) <= s.head_dim, "rope_store_kv: {} rotary dims in heads of {}",
+             2 * table.dim(1), s.head_dim);
+  }
+  for (const Tensor* norm : {&norms.q, &norms.k})
+    if (norm->defined()) expect_f32("rope_store_kv", "norm", *norm, {s.head_dim});
+  rope_store_kv_(q, k, v, norms, table, cache, index);
+}
+
+void Backend::rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+                             const KvCache& cache, const KvIndex& index) {
+  auto norm_heads = [&](const Tensor& w, const Tensor& x) {
+    if (!w.defined()) return;
+    Tensor heads = x.view({x.dim(0) * x.dim(1), x.dim(2)});
+    rms_norm(heads, heads, w, norms.eps);
+  };
+  norm_heads(norms.q, q);
+  norm_heads(norms.k, k);
+  if (table.defined()) {
+    rope(q, table);
+    rope(k, table);
+  }
+  store_kv(k, v, cache, index);
+}
+
+void Backend::feed_tokens(Tensor ids, Tensor last) {
+  expect_i32("feed_tokens", "ids", ids, {-1});
+  expect_i32("feed_tokens", "last", last, {-1});
+  feed_tokens_(ids, last);
+}
+
+void Backend::draw(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits, bool greedy) {
+  expect_i32("draw", "last", last, {-1});
+  expect_f32("draw", "logits", logits, {-1, -1});
+  draw_(drawn, last, rows, logits, greedy);
+}
+
+void Backend::feed_tokens_(Tensor, Tensor) {
+  VT_CHECK(false, "{} does not feed tokens by itself", name());
+}
+
+void Backend::draw_(DrawnRow*, Tensor, const DrawRow*, Tensor, bool) {
+  VT_CHECK(false, "{} does not draw", name());
+}
+
+std::span<const char* const> absent_backends() {
+#ifdef VITRINE_NO_CUDA
+  static const char* const kAbsent[] = {VITRINE_NO_CUDA};
+  return kAbsent;
+#else
+  return {};
+#endif
 }
 
 Result<std::unique_ptr<Backend>> create_backend(const std::string& name,

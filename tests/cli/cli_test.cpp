@@ -257,6 +257,30 @@ TEST(Bench, HasEveryFieldAndTheSameHash) {
   expect_refused({"bench", kLlama, "-p", "512", "-n", "4"}, {"516", "128"});
 }
 
+TEST(Bench, RunsSeveralSequencesAndRandomWeights) {
+  json::object a = vitrine_json(
+      {"bench", kLlama, "-p", "16", "-n", "4", "-r", "1", "--sequences", "3", "--backend", "cpu"});
+  EXPECT_EQ(a.at("sequences").to_number<int>(), 3);
+  EXPECT_GT(a.at("decode").at("tok_s").to_number<double>(), 0);
+  expect_refused({"bench", "--random", "llama-8b:q3"}, {"q3", "llama-1b", "q4_k_m"});
+}
+
+// --- devices
+
+TEST(Devices, TellsWhatCanComputeHere) {
+  json::object a = vitrine_json({"devices"});
+  bool cpu = false, chosen = false;
+  for (const json::value& b : a.at("backends").as_array()) {
+    bool usable = b.at("usable").as_bool();
+    cpu = cpu || (b.at("backend").as_string() == "cpu" && usable);
+    EXPECT_EQ(usable, b.as_object().contains("found"));
+    EXPECT_EQ(!usable, b.as_object().contains("reason"));
+    chosen = chosen || (usable && b.at("auto").as_bool());
+  }
+  EXPECT_TRUE(cpu);
+  EXPECT_TRUE(chosen);
+}
+
 // --- tokenizer
 
 class WithTokenizer : public ::testing::Test {

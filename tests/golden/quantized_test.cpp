@@ -92,6 +92,16 @@ TEST_P(QuantizedModel, IsTheSameOnCpu) {
   }
 }
 
+TEST_P(QuantizedModel, IsTheSameOnCuda) {
+  if (const char* reason = no_cuda()) GTEST_SKIP() << reason;
+  Outcome expected = run(model_, ref_options());
+  for (bool deterministic : {false, true})
+    EXPECT_LT(max_difference(expected.logits,
+                             run(model_, cuda_options(DType::kF32, deterministic)).logits),
+              0.1)
+        << deterministic;
+}
+
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
   for (const Format& f : all_formats()) names.emplace_back(f.info.name);

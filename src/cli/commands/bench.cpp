@@ -38,6 +38,9 @@ std::uint64_t hash_logits(const std::vector<float>& row) {
 
 struct Run {
   double prefill_tok_s, prefill_gflop_s, decode_tok_s, decode_gb_s;
+  // Of a decode step: the engine thread's time by what it does, and the device's idle time.
+  double plan_us, launch_us, results_us, commit_us, idle_share;
+  double host_us() const { return plan_us + launch_us + results_us + commit_us; }
   std::uint64_t hash;
 };
 
@@ -77,6 +80,8 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
   };
   while (!complete()) std::this_thread::yield();
   double prefill_ns = 0, prefill_tokens = 0, flops = 0, decode_ns = 0, decode_tokens = 0, bytes = 0;
+  double steps = 0, plan_ns = 0, launch_ns = 0, results_ns = 0, commit_ns = 0, busy_ns = 0,
+         idle_ns = 0;
   for (const StepRecord& r : engine.records()) {
     if (r.step < first) continue;
     auto ns = static_cast<double>(r.total_ns());
@@ -85,12 +90,24 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
     } else if (r.decode_tokens == sequences) {
       decode_ns += ns, decode_tokens += r.decode_tokens;
       bytes += static_cast<double>(r.weight_bytes + r.kv_read_bytes);
+      steps += 1, plan_ns += static_cast<double>(r.plan_ns);
+      launch_ns += static_cast<double>(r.forward_ns), commit_ns += static_cast<double>(r.commit_ns);
+      results_ns += static_cast<double>(r.sample_ns - r.wait_ns);
+      busy_ns += static_cast<double>(r.device_ns), idle_ns += static_cast<double>(r.device_idle_ns);
     }
   }
   const auto& logits = streams[0]->logits().at(f.prompt - 1);
-  return Run{1e9 * prefill_tokens / prefill_ns, flops / prefill_ns,
-             decode_ns > 0 ? 1e9 * decode_tokens / decode_ns : 0,
-             decode_ns > 0 ? bytes / decode_ns : 0, hash_logits(logits)};
+  auto per = [](double sum, double by) { return by > 0 ? sum / by : 0; };
+  return Run{1e9 * per(prefill_tokens, prefill_ns),
+             per(flops, prefill_ns),
+             1e9 * per(decode_tokens, decode_ns),
+             per(bytes, decode_ns),
+             1e-3 * per(plan_ns, steps),
+             1e-3 * per(launch_ns, steps),
+             1e-3 * per(results_ns, steps),
+             1e-3 * per(commit_ns, steps),
+             per(idle_ns, busy_ns + idle_ns),
+             hash_logits(logits)};
 }
 
 // Seconds of each op in a run of prefill alone, and in one that decodes too, less the former.
@@ -156,15 +173,18 @@ Result<int> bench(Flags& f) {
                       "-p or more --step-tokens",
                       f.engine.options.sequences, f.prompt);
   VT_TRY(auto engine, f.engine.start(file));
-  std::vector<double> prefill, gflops, decode, gbs;
+  std::vector<double> prefill, gflops, decode, gbs, host, idle;
   std::vector<Peak> peaks;
   std::uint64_t hash = 0;
   VT_TRY(Run warm, run_once(*engine, f));
+  Run last = warm;
   for (int i = 0; i < f.repeat; ++i) {
     peaks.push_back(engine->measure_peak());
     VT_TRY(Run r, run_once(*engine, f));
     prefill.push_back(r.prefill_tok_s), gflops.push_back(r.prefill_gflop_s);
     decode.push_back(r.decode_tok_s), gbs.push_back(r.decode_gb_s);
+    host.push_back(r.host_us()), idle.push_back(r.idle_share);
+    last = r;
     hash = r.hash;
   }
   if (hash != warm.hash)
@@ -196,7 +216,9 @@ Result<int> bench(Flags& f) {
         {"decode", json::object{{"tokens", f.tokens},
                                 {"tok_s", d_tok},
                                 {"gb_s", d_gb},
-                                {"share_of_peak", d_gb / peak.read_gb_s}}},
+                                {"share_of_peak", d_gb / peak.read_gb_s},
+                                {"host_us_per_step", median(host)},
+                                {"device_idle_share", median(idle)}}},
         {"peak", json::object{{"read_gb_s", peak.read_gb_s}, {"gflop_s", peak.gflop_s}}},
         {"ops", op_times},
         {"repeat", f.repeat},
@@ -211,6 +233,13 @@ Result<int> bench(Flags& f) {
              p_tok, p_flop, 100 * p_flop / peak.gflop_s, peak.gflop_s);
   fmt::print("decode    {:>8} {:>12.1f}  {:>8.2f} GB/s     {:>8.1f} %  of {:.1f}\n", f.tokens,
              d_tok, d_gb, 100 * d_gb / peak.read_gb_s, peak.read_gb_s);
+  if (engine->backend().asynchronous())
+    fmt::print(
+        "\na decode step: {:.1f} us of the engine's thread (plan {:.1f}, launch {:.1f}, results "
+        "{:.1f}, "
+        "commit {:.1f}), the device idle {:.2f} %\n",
+        median(host), last.plan_us, last.launch_us, last.results_us, last.commit_us,
+        100 * median(idle));
   if (f.ops) print_ops(ops);
   fmt::print("\nlogits {:016x}\n", hash);
   return 0;
