@@ -29,7 +29,9 @@ struct AttnArgs {
 };
 
 // Rows of a sequence with few enough rows for the decode kernel.
-__device__ inline bool is_short(const AttnArgs& a, int tokens) { return a.all || tokens * a.G <= 16; }
+__device__ inline bool is_short(const AttnArgs& a, int tokens) {
+  return a.all || tokens * a.G <= 16;
+}
 
 // Shared memory of a step: K and V, rows padded by 16 bytes so that eight rows are in eight banks.
 template <int kD>
@@ -40,7 +42,9 @@ struct AttnTile {
 
 __device__ inline void copy_or_zero16(void* shared, const void* global, bool valid) {
   auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(valid ? 16 : 0) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global),
+               "r"(valid ? 16 : 0)
+               : "memory");
 }
 
 template <bool kTrans>
@@ -49,22 +53,27 @@ __device__ inline void load_matrices(std::uint32_t (&r)[4], const std::uint16_t*
   if constexpr (kTrans)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(from) : "memory");
+                 : "r"(from)
+                 : "memory");
   else
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(from) : "memory");
+                 : "r"(from)
+                 : "memory");
 }
 
 // Starts the copy of this warp's 16 positions of the step at `first` (a multiple of 64). What lies
 // outside low .. high - 1 is zero: it may never have been written.
 template <int kD>
-__device__ inline void fetch_step(const AttnArgs& a, std::uint16_t* tile, int sequence, int kv, int first, int low, int high) {
+__device__ inline void fetch_step(const AttnArgs& a, std::uint16_t* tile, int sequence, int kv,
+                                  int first, int low, int high) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, slice = first + warp * kSlice;
   std::int64_t page = -1;
-  if (slice < high && slice + kSlice > low) page = __ldcg(a.block_table + std::int64_t{sequence} * a.B + slice / a.P);
+  if (slice < high && slice + kSlice > low)
+    page = __ldcg(a.block_table + std::int64_t{sequence} * a.B + slice / a.P);
   std::int64_t half = std::int64_t{a.K} * a.P * a.D;
-  auto* k = reinterpret_cast<const std::uint16_t*>(a.pages) + (page < 0 ? 0 : 2 * page * half + (std::int64_t{kv} * a.P + slice % a.P) * a.D);
+  auto* k = reinterpret_cast<const std::uint16_t*>(a.pages) +
+            (page < 0 ? 0 : 2 * page * half + (std::int64_t{kv} * a.P + slice % a.P) * a.D);
   constexpr int kChunks = kD / 8;
 #pragma unroll
   for (int i = 0; i < kSlice * kChunks / 32; ++i) {
@@ -92,7 +101,7 @@ struct WarpRows {
       int row = base + lane / 4 + 8 * h;
       bool valid = row < rows;
       int token = first_token + (valid ? row / a.G : 0);
-      last[h] = valid ? __ldcg(a.positions + (token)) : -1;
+      last[h] = valid ? __ldcg(a.positions + token) : -1;
       first[h] = a.window > 0 ? max(0, last[h] - a.window + 1) : 0;
       const float* from = a.q + (std::int64_t{token} * a.H + kv * a.G + row % a.G) * a.D;
 #pragma unroll
@@ -166,6 +175,20 @@ struct WarpRows {
         mma<kHalf>(o[2 * j], p[n], b[0], b[1]);
         mma<kHalf>(o[2 * j + 1], p[n], b[2], b[3]);
       }
+  }
+
+  // As [16][kD] values and [16] {top, sum}.
+  __device__ void store(float* to) const {
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      int row = lane / 4 + 8 * h;
+#pragma unroll
+      for (int n = 0; n < kD / 8; ++n)
+        *reinterpret_cast<float2*>(to + row * kD + 8 * n + 2 * (lane % 4)) = {o[n][2 * h],
+                                                                              o[n][2 * h + 1]};
+      if (lane % 4 == 0) *reinterpret_cast<float2*>(to + 16 * kD + 2 * row) = {top[h], sum[h]};
+    }
   }
 
   __device__ void add_up_sums() {

@@ -102,9 +102,7 @@ Result<std::unique_ptr<Backend>> CudaBackend::create(const BackendOptions& optio
 
 CudaBackend::~CudaBackend() {
   if (c_.stream == nullptr) return;
-  cudaStreamSynchronize(c_.stream);
-  for (auto& [key, recording] : recordings_)
-    if (recording.graph != nullptr) cudaGraphExecDestroy(recording.graph);
+  forget_recordings();
   for (Step& s : steps_) {
     if (s.start != nullptr) cudaEventDestroy(s.start);
     if (s.end != nullptr) cudaEventDestroy(s.end);
@@ -226,7 +224,16 @@ StepTimes CudaBackend::wait(int ticket) {
   return times;
 }
 
+// Sizes come and go over a server's life; what is asked for again is recorded again.
+void CudaBackend::forget_recordings() {
+  check(c_, cudaStreamSynchronize(c_.stream), "waiting");
+  for (auto& [key, recording] : recordings_)
+    if (recording.graph != nullptr) cudaGraphExecDestroy(recording.graph);
+  recordings_.clear();
+}
+
 void CudaBackend::repeat(std::uint64_t key, const std::function<void()>& calls) {
+  if (recordings_.size() >= kMostRecordings && !recordings_.contains(key)) forget_recordings();
   Recording& r = recordings_[key];
   if (synchronous_ || r.seen++ == 0) return calls();
   if (r.graph == nullptr) {

@@ -67,6 +67,7 @@ class CudaBackend final : public Backend {
  private:
   CudaBackend() = default;
   Status start(const BackendOptions& options);
+  void forget_recordings();
   // Names the op that is about to queue kernels; in synchronous mode, waits for it at the end.
   class Op;
 
@@ -85,6 +86,7 @@ class CudaBackend final : public Backend {
   };
   // Recorded calls. They run once as they are, so that whatever a first call sets up is not part of
   // the record, are recorded at the second time and replayed from then on.
+  static constexpr std::size_t kMostRecordings = 128;
   struct Recording {
     int seen = 0;
     cudaGraphExec_t graph = nullptr;

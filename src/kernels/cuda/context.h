@@ -10,8 +10,9 @@ namespace vitrine::cuda {
 
 struct Context {
   int device = 0;
-  int capability = 0;  // 80, 90...
-  int sms = 0;         // multiprocessors
+  int capability = 0;            // 80, 90...
+  int sms = 0;                   // multiprocessors
+  int shared_bytes = 160 << 10;  // of shared memory that a block may have
   cudaStream_t stream = nullptr;
   // One kernel and one order of summation for every number of rows.
   bool deterministic = false;

@@ -7,7 +7,7 @@ namespace vitrine::cuda {
 namespace {
 
 // Above this, decoding the weights once more pays.
-constexpr int kMostTileRows = 192;
+constexpr int kMostTileRows = 128;
 
 // Runs the call with the format of that type.
 template <typename Call>
@@ -50,17 +50,24 @@ void run(Context& c, Job& job, DType dtype) {
 }
 
 Job make_job(const MatmulInput& in, std::int64_t K) {
-  VT_CHECK(in.T > 0 && in.T <= INT32_MAX / 2 && K <= INT32_MAX / 8, "matmul: {} rows of {}", in.T, K);
+  VT_CHECK(in.T > 0 && in.T <= INT32_MAX / 2 && K <= INT32_MAX / 8, "matmul: {} rows of {}", in.T,
+           K);
   Job job{};
   job.T = static_cast<int>(in.T), job.K = static_cast<int>(K);
   job.x = in.x, job.norm = in.norm, job.eps = in.eps;
   return job;
 }
 
-int tiles_of(const CudaWeight& w) { return static_cast<int>((w.rows() + kTileRows - 1) / kTileRows); }
+int tiles_of(const CudaWeight& w) {
+  return static_cast<int>((w.rows() + kTileRows - 1) / kTileRows);
+}
 
 Segment make_segment(const MatmulOutput& o, int first_tile) {
-  return {reinterpret_cast<const std::uint32_t*>(o.w->data()), o.out, o.bias, o.residual, static_cast<int>(o.w->rows()),
+  return {reinterpret_cast<const std::uint32_t*>(o.w->data()),
+          o.out,
+          o.bias,
+          o.residual,
+          static_cast<int>(o.w->rows()),
           first_tile};
 }
 
@@ -70,8 +77,10 @@ void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const Matmu
   for (std::size_t i = 0; i < outputs.size() && in.T > 0;) {
     Job job = make_job(in, outputs[i].w->cols());
     DType dtype = outputs[i].w->dtype();
-    for (; i < outputs.size() && outputs[i].w->dtype() == dtype && job.segments < kMaxSegments; ++i) {
-      VT_CHECK(outputs[i].w->cols() == job.K, "matmul_group: {} and {} columns", outputs[i].w->cols(), job.K);
+    for (; i < outputs.size() && outputs[i].w->dtype() == dtype && job.segments < kMaxSegments;
+         ++i) {
+      VT_CHECK(outputs[i].w->cols() == job.K, "matmul_group: {} and {} columns",
+               outputs[i].w->cols(), job.K);
       job.segment[job.segments++] = make_segment(outputs[i], job.tiles);
       job.tiles += tiles_of(*outputs[i].w);
     }

@@ -5,8 +5,8 @@
 
 namespace vitrine::cuda {
 
-// out (T,N; rows ld_out apart) f32 = x (T,K) * w (N,K)^T + beta * add, x and w f16 or bf16; `add` has
-// the shape of out. False, with nothing done, where there is no cublasLt or it has no kernel.
+// out (T,N; rows ld_out apart) f32 = x (T,K) * w (N,K)^T + beta * add, x and w f16 or bf16; `add`
+// has the shape of out. False, with nothing done, where there is no cublasLt or it has no kernel.
 struct BlasProduct {
   float* out;
   const float* add;

@@ -2,10 +2,15 @@
 //
 // One block per multiprocessor takes tiles of 16 outputs in turn; its warps split K, or are groups
 // with a tile each. Each warp copies its units into a ring of its own in shared memory,
-// several ahead and across tiles, and starts before the kernels before it have ended: weights depend
-// on nobody, and there is room for the blocks of two kernels. The rows are converted once per block
-// to operands of the tensor instruction in shared memory: f16 a row a column; bf16, being coarse, as
-// two columns that add up to 16 bits. The warps' sums meet in shared memory, in a fixed order.
+// several ahead and across tiles, and starts before the kernels before it have ended: weights
+// depend on nobody. The rows are converted once per block to operands of the tensor instruction in
+// shared memory: f16 a row a column; bf16, being coarse, as two columns that add up to 16 bits. The
+// warps' sums meet in shared memory, in a fixed order.
+//
+// A block asks for more than half of the shared memory, so that a multiprocessor has one. With room
+// for two, the blocks of the next kernel settle in pairs where the first to end were, and half of
+// the multiprocessors have nothing: measured, a chain of such kernels took up to half as long
+// again.
 #pragma once
 
 #include "kernels/cuda/matmul_kernels.cuh"
@@ -17,14 +22,15 @@ namespace vitrine::cuda {
 template <typename F>
 inline constexpr int kFewWarps = F::kGroup < 64 ? 16 : 8;
 inline constexpr int kFewVectors = 4096;  // float4 of x per block
-// Half of a multiprocessor's shared memory, less what the system and static variables take.
-inline constexpr int kFewShared = 112 << 10;
+// Shared memory of a block, more than half of a multiprocessor's 227 KiB, and the least that its
+// rings have in flight.
+inline constexpr int kFewShared = 116 << 10, kFewInFlight = 64 << 10;
 
 // How a launch is cut.
 struct FewShape {
-  int tokens;      // 1, 2, 4 or 8
-  int groups;      // of warps, each with a tile
-  int ring;        // units ahead
+  int tokens;  // 1, 2, 4 or 8
+  int groups;  // of warps, each with a tile
+  int ring;    // units ahead
 };
 
 inline int few_tokens(int T) { return T <= 1 ? 1 : T <= 2 ? 2 : T <= 4 ? 4 : 8; }
@@ -50,7 +56,7 @@ struct FewMemory {
 template <bool kPaired_, bool kOne_>
 struct FewX {
   static constexpr bool kPaired = kPaired_, kOne = kOne_;
-  const uint2* at;      // of the unit
+  const uint2* at;       // of the unit
   const float *s0, *s1;  // sums of the lane's tokens, of the unit
   __device__ uint2 operator()(int j, int) const { return at[j * (kPaired ? 8 : 4)]; }
   __device__ float2 sum(int g, int) const { return {s0[g], kOne ? 0 : s1[g]}; }
@@ -69,7 +75,8 @@ __device__ inline float2 token_reduce(float sum, float max, int warps) {
   return out;
 }
 
-__device__ inline float4 load_row4(const float* row, std::int64_t k, std::int64_t end, bool aligned) {
+__device__ inline float4 load_row4(const float* row, std::int64_t k, std::int64_t end,
+                                   bool aligned) {
   if (aligned) return k < end ? __ldcg(reinterpret_cast<const float4*>(row + k)) : float4{};
   return {k < end ? __ldcg(row + k) : 0, k + 1 < end ? __ldcg(row + k + 1) : 0,
           k + 2 < end ? __ldcg(row + k + 2) : 0, k + 3 < end ? __ldcg(row + k + 3) : 0};
@@ -138,7 +145,8 @@ __device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs
     int k = (i * threads + thread) * 4;
     float sum = 0;
     if (k < cols)
-      sum = store_operands<F::kHalf>(to, k, {v[i].x * scale, v[i].y * scale, v[i].z * scale, v[i].w * scale});
+      sum = store_operands<F::kHalf>(
+          to, k, {v[i].x * scale, v[i].y * scale, v[i].z * scale, v[i].w * scale});
     if constexpr (F::kMin) {  // eight lanes have a group of 32
       for (int o = 1; o < 8; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
       if (k < cols && threadIdx.x % 8 == 0) sums[token * token_sums + k / 32] = sum;
@@ -200,7 +208,8 @@ __device__ void finish_tile(const Job& job, int tile, int tokens, int warps, con
       for (int w = 0; w < warps; ++w) total[s] += sums[(w * kSubs + s) * count + i];
       if (inverse) total[s] *= inverse[i / 16];
     }
-    float sum = kSubs == 2 ? apply_activation(total[0], job.activation) * total[kSubs - 1] : total[0];
+    float sum =
+        kSubs == 2 ? apply_activation(total[0], job.activation) * total[kSubs - 1] : total[0];
     write_output(job, segment, i / 16, local * 16 + i % 16, sum);
   }
 }
@@ -219,7 +228,7 @@ __device__ inline void store_sums(float* to, const float (&acc)[4], int tokens, 
 
 // kOne: one row, f16 formats only.
 template <typename F, int kSubs, bool kOne>
-__global__ void __launch_bounds__(32 * kFewWarps<F>, 2)
+__global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
     few_kernel(const __grid_constant__ Job job, const __grid_constant__ FewShape shape) {
   using X = FewX<!F::kHalf, kOne>;
   extern __shared__ __align__(128) std::byte shared[];
@@ -232,7 +241,8 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 2)
   int token_bytes = memory.token_bytes(cols), token_sums = memory.token_sums(cols);
   auto* slots = reinterpret_cast<std::uint32_t*>(shared + ring_barrier_bytes(kWarps));
   Ring<F::kWords> ring(slots + warp * shape.ring * F::kWords,
-                       reinterpret_cast<std::uint64_t*>(shared) + warp * kMaxRing, shape.ring, lane);
+                       reinterpret_cast<std::uint64_t*>(shared) + warp * kMaxRing, shape.ring,
+                       lane);
   auto* scratch = reinterpret_cast<float*>(shared + memory.scratch) + warp * F::kScratch;
   auto* sums = reinterpret_cast<float*>(shared + memory.sums);
   auto* reduce = reinterpret_cast<float*>(shared + memory.reduce);
@@ -263,15 +273,18 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 2)
       float acc[1][1][4] = {};
       for (int u = begin; u < end; ++u) {
         const std::uint32_t* const unit[1] = {ring.wait()};
-        X x{my_x + u * (F::kCols / 16) * (X::kPaired ? 8 : 4), s0 + u * (F::kCols / 32), s1 + u * (F::kCols / 32)};
+        X x{my_x + u * (F::kCols / 16) * (X::kPaired ? 8 : 4), s0 + u * (F::kCols / 32),
+            s1 + u * (F::kCols / 32)};
         multiply_unit<F, 1, 1>(unit, scratch, x, acc, lane);
         __syncwarp();
         ring.fetch(stream.next());
       }
-      store_sums<X, (F::kGroup < 64)>(buffers + (part * kSubs + sub) * 16 * tokens, acc[0][0], tokens, lane);
+      store_sums<X, (F::kGroup < 64)>(buffers + (part * kSubs + sub) * 16 * tokens, acc[0][0],
+                                      tokens, lane);
     }
     group_barrier(group, warps * 32);
-    if (part == buffer % warps) finish_tile<kSubs>(job, tile, tokens, warps, buffers, F::kHalf ? inverse : nullptr);
+    if (part == buffer % warps)
+      finish_tile<kSubs>(job, tile, tokens, warps, buffers, F::kHalf ? inverse : nullptr);
   }
 }
 
@@ -296,12 +309,14 @@ void launch_few_kernel(Context& c, const Job& job) {
   s.tokens = few_tokens(job.T);
   s.groups = choose_groups<F>(c, job);
   int cols = job.units * F::kCols;
-  s.ring = std::clamp((kFewShared - Memory(s, cols).total) / (kFewWarps<F> * F::kWords * 4), 2, kMaxRing);
-  int shared = Memory(s, cols).total;
+  constexpr int kSlot = kFewWarps<F> * F::kWords * 4, kLeast = (kFewInFlight + kSlot - 1) / kSlot;
+  s.ring = std::clamp((kFewShared - Memory(s, cols).total) / kSlot, kLeast, kMaxRing);
+  int shared = std::max(Memory(s, cols).total, kFewShared);
   auto* kernel = few_kernel<F, kSubs, kOne>;
   static int allowed = 0;
   if (shared > allowed) {
-    check(c, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared), "shared memory");
+    check(c, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared),
+          "shared memory");
     allowed = shared;
   }
   int blocks = std::min((job.tiles + s.groups - 1) / s.groups, c.sms);

@@ -1,6 +1,6 @@
 // What a warp does with one unit (weight.h) of a weight: operands of m16n8k16 out of its words, and
-// the scales of its groups. Weights are exact: levels as f16 integers with the group's scale applied
-// to the f32 sum of the group, f16 and bf16 as they are, f32 as the sum of three bf16.
+// the scales of its groups. Weights are exact: levels as f16 integers with the group's scale
+// applied to the f32 sum of the group, f16 and bf16 as they are, f32 as the sum of three bf16.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -14,7 +14,8 @@ namespace vitrine::cuda {
 
 __device__ inline void copy_async16(void* shared, const void* global) {
   auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
+  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(to), "l"(global)
+               : "memory");
 }
 __device__ inline void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kPending>
@@ -27,14 +28,12 @@ template <bool kHalf>
 __device__ inline void mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                            std::uint32_t b1) {
   if constexpr (kHalf)
-    asm(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
         "{%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   else
-    asm(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
         "{%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -189,8 +188,8 @@ struct WeightQ4_0 {
 // the levels as well.
 __device__ inline void prepare_k_scales(const std::uint32_t* words, float* scratch, int lane) {
   uint2 w = reinterpret_cast<const uint2*>(words)[lane];
-  float mine = __half2float(__ushort_as_half(
-      static_cast<unsigned short>(w.x >> 24 | (w.y >> 24) << 8)));
+  float mine =
+      __half2float(__ushort_as_half(static_cast<unsigned short>(w.x >> 24 | (w.y >> 24) << 8)));
   float top[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) top[i] = __shfl_sync(0xffffffff, mine, i, 4);
@@ -301,10 +300,10 @@ __device__ inline void add_group(float (&acc)[4], const float (&sum)[4], const f
 }
 
 // acc[rt][nt] += unit rt (16 rows) * activations nt (8 tokens). X gives operand B of 16 columns,
-// x(j, nt), and, where the format has minimums, x.sum(g, nt): the sums of the lane's two tokens over
-// group g. X::kPaired: the lane's two columns belong to one token and are added up in acc[..][0]
-// and acc[..][2] where there are groups. X::kOne: only the first of the lane's columns counts. The
-// units' words must be visible to the whole warp.
+// x(j, nt), and, where the format has minimums, x.sum(g, nt): the sums of the lane's two tokens
+// over group g. X::kPaired: the lane's two columns belong to one token and are added up in
+// acc[..][0] and acc[..][2] where there are groups. X::kOne: only the first of the lane's columns
+// counts. The units' words must be visible to the whole warp.
 template <typename F, int RT, int NT, typename X>
 __device__ inline void multiply_unit(const std::uint32_t* const (&unit)[RT], float* scratch,
                                      const X& x, float (&acc)[RT][NT][4], int lane) {

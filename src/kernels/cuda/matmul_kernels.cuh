@@ -14,8 +14,8 @@ struct Segment {
   float* out;
   const float* bias;
   const float* residual;
-  int rows;         // N
-  int first_tile;   // in the order of the launch
+  int rows;        // N
+  int first_tile;  // in the order of the launch
 };
 
 struct Job {
@@ -23,11 +23,11 @@ struct Job {
   int segments, tiles;  // tiles of all segments; of one where glu
   bool glu;             // two segments, gate and up, give segment[0].out
   Activation activation;
-  int T, K, units;      // units of a row
-  const float* x;       // (T,K)
-  const float* norm;    // (K) or null
+  int T, K, units;    // units of a row
+  const float* x;     // (T,K)
+  const float* norm;  // (K) or null
   float eps;
-  float* partial;       // sums of a part of K
+  float* partial;  // sums of a part of K
   unsigned* tickets;
 };
 
@@ -39,7 +39,8 @@ __device__ inline const Segment& segment_of(const Job& job, int& tile) {
   return job.segment[s];
 }
 
-__device__ inline void write_output(const Job& job, const Segment& s, int token, int row, float sum) {
+__device__ inline void write_output(const Job& job, const Segment& s, int token, int row,
+                                    float sum) {
   if (token >= job.T || row >= s.rows) return;
   std::int64_t i = std::int64_t{token} * s.rows + row;
   if (s.bias) sum += __ldg(s.bias + row);

@@ -8,17 +8,19 @@
 namespace vitrine::cuda {
 
 // Rows as f16 (with the inverses of their scales) or bf16, (T, cols), columns past K zero.
-void prepare_rows(Context& c, const Job& job, bool half, int cols, std::uint32_t* x, float* inverse);
-// out = inverse * sums (T, ld) + bias + residual for outputs first .. first + n - 1 of the segment; or, where
-// glu, activation(gate) * up, the gate's sums before those of up. inverse may be null.
-void finish_rows(Context& c, const Job& job, const Segment& s, const float* sums, int ld, int first, int n,
-                 const float* inverse);
+void prepare_rows(Context& c, const Job& job, bool half, int cols, std::uint32_t* x,
+                  float* inverse);
+// out = inverse * sums (T, ld) + bias + residual for outputs first .. first + n - 1 of the segment;
+// or, where glu, activation(gate) * up, the gate's sums before those of up. inverse may be null.
+void finish_rows(Context& c, const Job& job, const Segment& s, const float* sums, int ld, int first,
+                 int n, const float* inverse);
 
 inline constexpr int kDecodeWarps = 4;
 
 // Units of the tiles to rows of 16-bit weights, a warp a unit.
 template <typename F>
-__global__ void decode_weights_kernel(std::uint16_t* out, const std::uint32_t* w, int tiles, int units) {
+__global__ void decode_weights_kernel(std::uint16_t* out, const std::uint32_t* w, int tiles,
+                                      int units) {
   __shared__ __align__(16) std::uint32_t shared[kDecodeWarps][16][36];  // [row][32 pairs], padded
   __shared__ __align__(16) float scratch[kDecodeWarps][F::kScratch > 0 ? F::kScratch : 4];
   pdl_trigger();
@@ -37,7 +39,8 @@ __global__ void decode_weights_kernel(std::uint16_t* out, const std::uint32_t* w
       std::uint32_t a[F::kPlanes][4];
       F::operand(chunk, j, a);
       float4 s{};
-      if constexpr (F::kGroup < 64) s = F::scale(words, scratch[warp], c * (64 / F::kGroup) + j * 16 / F::kGroup, lane);
+      if constexpr (F::kGroup < 64)
+        s = F::scale(words, scratch[warp], c * (64 / F::kGroup) + j * 16 / F::kGroup, lane);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         if constexpr (F::kGroup < 64) {
@@ -52,7 +55,9 @@ __global__ void decode_weights_kernel(std::uint16_t* out, const std::uint32_t* w
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       int row = i * 4 + lane / 8, part = lane % 8;
-      auto* to = reinterpret_cast<uint4*>(out + (tile * 16 + row) * cols + unit * F::kCols + c * 64) + part;
+      auto* to =
+          reinterpret_cast<uint4*>(out + (tile * 16 + row) * cols + unit * F::kCols + c * 64) +
+          part;
       *to = *reinterpret_cast<const uint4*>(&shared[warp][row][part * 4]);
     }
     __syncwarp();
@@ -60,10 +65,11 @@ __global__ void decode_weights_kernel(std::uint16_t* out, const std::uint32_t* w
 }
 
 template <typename F>
-void decode_weights(Context& c, std::uint16_t* out, const Segment& s, int first_tile, int tiles, int units) {
+void decode_weights(Context& c, std::uint16_t* out, const Segment& s, int first_tile, int tiles,
+                    int units) {
   std::int64_t count = std::int64_t{tiles} * units;
-  launch(c, decode_weights_kernel<F>, dim3(blocks_for(c, count, kDecodeWarps)), 32 * kDecodeWarps, 0, out,
-         s.w + std::int64_t{first_tile} * units * F::kWords, tiles, units);
+  launch(c, decode_weights_kernel<F>, dim3(blocks_for(c, count, kDecodeWarps)), 32 * kDecodeWarps,
+         0, out, s.w + std::int64_t{first_tile} * units * F::kWords, tiles, units);
 }
 
 // How the workspace is cut.
@@ -76,9 +82,11 @@ struct ManyMemory {
   void* blas;
 };
 
-inline bool plan_many(ManyMemory& m, const Job& job, std::int64_t cols, std::byte* workspace, std::int64_t bytes) {
+inline bool plan_many(ManyMemory& m, const Job& job, std::int64_t cols, std::byte* workspace,
+                      std::int64_t bytes) {
   int subs = job.glu ? 2 : 1;
-  std::int64_t tiles = std::min<std::int64_t>(ManyMemory::kWeights / (subs * 16 * cols * 2), job.tiles);
+  std::int64_t tiles =
+      std::min<std::int64_t>(ManyMemory::kWeights / (subs * 16 * cols * 2), job.tiles);
   std::int64_t left = bytes - ManyMemory::kBlas - ManyMemory::kWeights - 4096;
   std::int64_t per_row = cols * 2 + 4 + subs * tiles * 16 * 4;
   std::int64_t turn = std::min<std::int64_t>(job.T, left / per_row);
@@ -95,10 +103,13 @@ inline bool plan_many(ManyMemory& m, const Job& job, std::int64_t cols, std::byt
 
 // Outputs of the tiles first .. first + tiles - 1 of the segment, or of gate and up.
 template <typename F>
-bool multiply_slice(Context& c, const Job& job, const ManyMemory& m, const Segment& s, int first, int tiles) {
-  int subs = job.glu ? 2 : 1, cols = job.units * F::kCols, n = std::min(tiles * 16, s.rows - first * 16);
+bool multiply_slice(Context& c, const Job& job, const ManyMemory& m, const Segment& s, int first,
+                    int tiles) {
+  int subs = job.glu ? 2 : 1, cols = job.units * F::kCols,
+      n = std::min(tiles * 16, s.rows - first * 16);
   for (int i = 0; i < subs; ++i)
-    decode_weights<F>(c, m.w + std::int64_t{i} * tiles * 16 * cols, job.glu ? job.segment[i] : s, first, tiles, job.units);
+    decode_weights<F>(c, m.w + std::int64_t{i} * tiles * 16 * cols, job.glu ? job.segment[i] : s,
+                      first, tiles, job.units);
   bool direct = !F::kHalf && !job.glu && !s.bias;
   BlasProduct p{};
   p.x = m.x, p.w = m.w, p.T = job.T, p.K = cols, p.half = F::kHalf;
@@ -108,7 +119,9 @@ bool multiply_slice(Context& c, const Job& job, const ManyMemory& m, const Segme
   p.out = direct ? s.out + first * 16 : m.sums;
   p.add = direct && s.residual ? s.residual + first * 16 : nullptr;
   if (!blas_product(c, p)) return false;
-  if (!direct) finish_rows(c, job, s, m.sums, static_cast<int>(p.ld_out), first * 16, n, F::kHalf ? m.inverse : nullptr);
+  if (!direct)
+    finish_rows(c, job, s, m.sums, static_cast<int>(p.ld_out), first * 16, n,
+                F::kHalf ? m.inverse : nullptr);
   return true;
 }
 

@@ -14,7 +14,9 @@ template void launch_tile<WeightF16>(Context& c, Job job, std::byte* workspace, 
 template bool launch_many<WeightF16>(Context& c, Job job, std::byte* workspace, std::int64_t bytes);
 template bool few_fits<WeightBF16>(const Job& job);
 template void launch_few<WeightBF16>(Context& c, Job job);
-template void launch_tile<WeightBF16>(Context& c, Job job, std::byte* workspace, std::int64_t bytes);
-template bool launch_many<WeightBF16>(Context& c, Job job, std::byte* workspace, std::int64_t bytes);
+template void launch_tile<WeightBF16>(Context& c, Job job, std::byte* workspace,
+                                      std::int64_t bytes);
+template bool launch_many<WeightBF16>(Context& c, Job job, std::byte* workspace,
+                                      std::int64_t bytes);
 
 }  // namespace vitrine::cuda

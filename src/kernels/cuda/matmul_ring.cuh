@@ -34,11 +34,13 @@ class Ring {
     if (from && lane_ == 0) {
       unsigned barrier = barriers_ + 8 * in_;
       auto to = static_cast<unsigned>(__cvta_generic_to_shared(slots_ + in_ * kWords));
-      asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "n"(kWords * 4)
+      asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier),
+                   "n"(kWords * 4)
                    : "memory");
       asm volatile(
-          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-              "r"(to), "l"(from), "n"(kWords * 4), "r"(barrier)
+          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+          "[%3];" ::"r"(to),
+          "l"(from), "n"(kWords * 4), "r"(barrier)
           : "memory");
     }
 #else

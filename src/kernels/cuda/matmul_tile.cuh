@@ -2,16 +2,17 @@
 //
 // matmul_prepare.cu has brought the rows into operands of the tensor instruction in the workspace.
 // A block has 8 warps of two tiles of 16 outputs each (of gate and up where glu) and a part of K.
-// Units of weights and the operands of their columns come through a ring of stages in shared memory.
-// The parts of K are added up in order by the block that finishes last, so that a result does not
-// depend on the number of rows.
+// Units of weights and the operands of their columns come through a ring of stages in shared
+// memory. The parts of K are added up in order by the block that finishes last, so that a result
+// does not depend on the number of rows.
 #pragma once
 
 #include "kernels/cuda/matmul_kernels.cuh"
 
 namespace vitrine::cuda {
 
-inline constexpr int kTileWarps = 8, kTileThreads = 32 * kTileWarps, kTilesPerBlock = 2 * kTileWarps;
+inline constexpr int kTileWarps = 8, kTileThreads = 32 * kTileWarps,
+                     kTilesPerBlock = 2 * kTileWarps;
 
 // The rows as operands, [K/16][tokens/8][32 lanes] {b0, b1}; columns past K and tokens past T zero.
 struct Operands {
@@ -22,8 +23,8 @@ struct Operands {
 };
 
 // Rows to operands, for f16 or bf16; cols: K padded.
-void prepare_operands(Context& c, const Job& job, bool half, int tokens, int cols, uint2* x, float* sums,
-                      float* inverse);
+void prepare_operands(Context& c, const Job& job, bool half, int tokens, int cols, uint2* x,
+                      float* sums, float* inverse);
 
 template <typename F, int NT>
 struct TileShape {
@@ -31,10 +32,10 @@ struct TileShape {
   static constexpr int kSumBytes = F::kMin ? F::kCols / 32 * NT * 32 : 0;
   static constexpr int kStageBytes = kTilesPerBlock * F::kWords * 4 + kXBytes + kSumBytes;
   static constexpr int kScratchBytes = kTileWarps * 2 * F::kScratch * 4;
-  static constexpr int kRoom = (208 << 10) - kScratchBytes;
-  static constexpr int kStages = kRoom / kStageBytes > 6 ? 6 : kRoom / kStageBytes;
+  // What every device from sm_80 on has, or more where that is less than two stages.
+  static constexpr int kFit = ((160 << 10) - kScratchBytes) / kStageBytes;
+  static constexpr int kStages = kFit < 2 ? 2 : kFit > 6 ? 6 : kFit;
   static constexpr int kShared = kStages * kStageBytes + kScratchBytes;
-  static_assert(kStages >= 2);
 };
 
 template <int NT>
@@ -46,9 +47,8 @@ struct TileX {
   __device__ float2 sum(int g, int nt) const { return sums[(g * NT + nt) * 4]; }
 };
 
-template <typename F, int NT>
-__device__ void fetch_stage(const Job& job, const Operands& in, std::byte* stage, int unit, const std::uint32_t* const (&w)[2]) {
-  using Shape = TileShape<F, NT>;
+template <typename F>
+__device__ void fetch_weights(std::byte* stage, int unit, const std::uint32_t* const (&w)[2]) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
   for (int s = 0; s < 2; ++s) {
@@ -65,18 +65,23 @@ __device__ void fetch_operands(const Operands& in, std::byte* stage, int unit) {
   std::byte* x = stage + kTilesPerBlock * F::kWords * 4;
   for (int i = threadIdx.x; i < Shape::kXBytes / 16; i += kTileThreads) {
     int j = i / (NT * 16), rest = i % (NT * 16);
-    copy_async16(x + i * 16, in.x + (std::int64_t{unit * (F::kCols / 16) + j} * (in.tokens / 8) + blockIdx.z * NT) * 32 + rest * 2);
+    copy_async16(
+        x + i * 16,
+        in.x + (std::int64_t{unit * (F::kCols / 16) + j} * (in.tokens / 8) + blockIdx.z * NT) * 32 +
+            rest * 2);
   }
   if constexpr (F::kMin)
     for (int i = threadIdx.x; i < Shape::kSumBytes / 16; i += kTileThreads) {
       int g = i / (NT * 2), rest = i % (NT * 2);
       copy_async16(x + Shape::kXBytes + i * 16,
-                   in.sums + std::int64_t{unit * (F::kCols / 32) + g} * in.tokens + blockIdx.z * NT * 8 + rest * 4);
+                   in.sums + std::int64_t{unit * (F::kCols / 32) + g} * in.tokens +
+                       blockIdx.z * NT * 8 + rest * 4);
     }
 }
 
 template <typename F, int NT>
-__device__ void write_tiles(const Job& job, const Operands& in, const int (&tile)[2], float (&acc)[2][NT][4]) {
+__device__ void write_tiles(const Job& job, const Operands& in, const int (&tile)[2],
+                            float (&acc)[2][NT][4]) {
   int lane = threadIdx.x % 32;
 #pragma unroll
   for (int nt = 0; nt < NT; ++nt)
@@ -87,7 +92,8 @@ __device__ void write_tiles(const Job& job, const Operands& in, const int (&tile
       float v[2] = {acc[0][nt][i] * unscale, acc[1][nt][i] * unscale};
       if (job.glu) {
         if (tile[0] < job.tiles)
-          write_output(job, job.segment[0], token, tile[0] * 16 + row, apply_activation(v[0], job.activation) * v[1]);
+          write_output(job, job.segment[0], token, tile[0] * 16 + row,
+                       apply_activation(v[0], job.activation) * v[1]);
         continue;
       }
 #pragma unroll
@@ -101,7 +107,9 @@ __device__ void write_tiles(const Job& job, const Operands& in, const int (&tile
 }
 
 template <typename F, int NT>
-__global__ void __launch_bounds__(kTileThreads, 1) tile_kernel(const __grid_constant__ Job job, const __grid_constant__ Operands in, int part_units) {
+__global__ void __launch_bounds__(kTileThreads, 1)
+    tile_kernel(const __grid_constant__ Job job, const __grid_constant__ Operands in,
+                int part_units) {
   using Shape = TileShape<F, NT>;
   extern __shared__ __align__(128) std::byte shared[];
   pdl_trigger();
@@ -114,14 +122,15 @@ __global__ void __launch_bounds__(kTileThreads, 1) tile_kernel(const __grid_cons
     tile[s] = job.glu ? blockIdx.x * kTileWarps + warp : blockIdx.x * kTilesPerBlock + warp * 2 + s;
     int local = tile[s];
     const Segment& segment = job.glu ? job.segment[s] : segment_of(job, local);
-    w[s] = tile[s] < job.tiles ? segment.w + (std::int64_t{local} * job.units + first) * F::kWords : nullptr;
+    w[s] = tile[s] < job.tiles ? segment.w + (std::int64_t{local} * job.units + first) * F::kWords
+                               : nullptr;
   }
   auto* scratch = reinterpret_cast<float*>(shared) + warp * 2 * F::kScratch;
   std::byte* stages = shared + Shape::kScratchBytes;
   auto stage = [&](int u) { return stages + u % Shape::kStages * Shape::kStageBytes; };
 
   // Weights first: they depend on nobody. A group is a stage: the first ones hold all weights.
-  for (int u = 0; u < Shape::kStages - 1 && u < units; ++u) fetch_stage<F, NT>(job, in, stage(u), u, w);
+  for (int u = 0; u < Shape::kStages - 1 && u < units; ++u) fetch_weights<F>(stage(u), u, w);
   pdl_wait();
 #pragma unroll
   for (int u = 0; u < Shape::kStages - 1; ++u) {
@@ -133,40 +142,50 @@ __global__ void __launch_bounds__(kTileThreads, 1) tile_kernel(const __grid_cons
     copy_wait<Shape::kStages - 2>();
     __syncthreads();
     if (int next = u + Shape::kStages - 1; next < units) {
-      fetch_stage<F, NT>(job, in, stage(next), next, w);
+      fetch_weights<F>(stage(next), next, w);
       fetch_operands<F, NT>(in, stage(next), first + next);
     }
     copy_commit();
     if (!w[0] && !w[1]) continue;
     auto* words = reinterpret_cast<const std::uint32_t*>(stage(u)) + warp * 2 * F::kWords;
     std::byte* x = stage(u) + kTilesPerBlock * F::kWords * 4;
-    TileX<NT> view{reinterpret_cast<const uint2*>(x) + lane, reinterpret_cast<const float2*>(x + Shape::kXBytes) + lane % 4};
+    TileX<NT> view{reinterpret_cast<const uint2*>(x) + lane,
+                   reinterpret_cast<const float2*>(x + Shape::kXBytes) + lane % 4};
     // A tile past the last is multiplied by whatever its stage holds, and not written.
     const std::uint32_t* const unit[2] = {words, words + F::kWords};
     multiply_unit<F, 2, NT>(unit, scratch, view, acc, lane);
     if constexpr (F::kScratch > 0) __syncwarp();
   }
   if (gridDim.y > 1) {
-    std::int64_t blocks = std::int64_t{gridDim.x} * gridDim.z, block = std::int64_t{blockIdx.z} * gridDim.x + blockIdx.x;
+    std::int64_t blocks = std::int64_t{gridDim.x} * gridDim.z,
+                 block = std::int64_t{blockIdx.z} * gridDim.x + blockIdx.x;
     auto slot = [&](unsigned part, int s, int nt) {
-      return reinterpret_cast<float4*>(job.partial) + (((part * blocks + block) * 2 + s) * NT + nt) * kTileThreads + threadIdx.x;
+      return reinterpret_cast<float4*>(job.partial) +
+             (((part * blocks + block) * 2 + s) * NT + nt) * kTileThreads + threadIdx.x;
     };
 #pragma unroll
     for (int s = 0; s < 2; ++s)
 #pragma unroll
-      for (int nt = 0; nt < NT; ++nt) *slot(blockIdx.y, s, nt) = {acc[s][nt][0], acc[s][nt][1], acc[s][nt][2], acc[s][nt][3]};
+      for (int nt = 0; nt < NT; ++nt)
+        *slot(blockIdx.y, s, nt) = {acc[s][nt][0], acc[s][nt][1], acc[s][nt][2], acc[s][nt][3]};
     if (!last_block(job.tickets + block, gridDim.y)) return;
+#pragma unroll 1
+    for (unsigned p = 0; p < gridDim.y; ++p) {  // the loads of a part are in flight together
+      float4 v[2][NT];
 #pragma unroll
-    for (int s = 0; s < 2; ++s)
+      for (int s = 0; s < 2; ++s)
 #pragma unroll
-      for (int nt = 0; nt < NT; ++nt) {
-        float4 sum = __ldcg(slot(0, s, nt));
-        for (unsigned p = 1; p < gridDim.y; ++p) {
-          float4 v = __ldcg(slot(p, s, nt));
-          sum = {sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w};
+        for (int nt = 0; nt < NT; ++nt) v[s][nt] = __ldcg(slot(p, s, nt));
+#pragma unroll
+      for (int s = 0; s < 2; ++s)
+#pragma unroll
+        for (int nt = 0; nt < NT; ++nt) {
+          float(&sum)[4] = acc[s][nt];
+          const float4& more = v[s][nt];
+          sum[0] = p ? sum[0] + more.x : more.x, sum[1] = p ? sum[1] + more.y : more.y;
+          sum[2] = p ? sum[2] + more.z : more.z, sum[3] = p ? sum[3] + more.w : more.w;
         }
-        acc[s][nt][0] = sum.x, acc[s][nt][1] = sum.y, acc[s][nt][2] = sum.z, acc[s][nt][3] = sum.w;
-      }
+    }
   }
   write_tiles<F, NT>(job, in, tile, acc);
 }
@@ -190,20 +209,27 @@ void launch_tile_kernel(Context& c, const Job& job, const Operands& in, const Pa
   auto* kernel = tile_kernel<F, NT>;
   static bool allowed = false;
   if (!allowed)
-    check(c, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, TileShape<F, NT>::kShared), "shared memory");
+    check(c,
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               TileShape<F, NT>::kShared),
+          "shared memory");
   allowed = true;
-  launch(c, kernel, dim3(p.blocks, p.parts, in.tokens / (8 * NT)), kTileThreads, TileShape<F, NT>::kShared, job, in, p.units);
+  launch(c, kernel, dim3(p.blocks, p.parts, in.tokens / (8 * NT)), kTileThreads,
+         TileShape<F, NT>::kShared, job, in, p.units);
 }
 
 // Rows in turns of as many as fit into the workspace.
 template <typename F>
 void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes) {
   Parting p = part_k(c, job);
-  int nt = job.T <= 8 ? 1 : job.T <= 16 ? 2 : job.T <= 32 ? 4 : 8, width = nt * 8;
+  bool wide = TileShape<F, 8>::kShared <= c.shared_bytes;
+  int nt = job.T <= 8 ? 1 : job.T <= 16 ? 2 : job.T <= 32 || !wide ? 4 : 8, width = nt * 8;
   std::int64_t cols = std::int64_t{job.units} * F::kCols;
   std::int64_t per_token = cols * 2 + cols / 32 * 4 + 4;
-  std::int64_t partial = p.parts > 1 ? std::int64_t{p.parts} * p.blocks * 2 * 16 * kTileWarps * 4 : 0;  // a token
-  std::int64_t turns = std::min<std::int64_t>((bytes - 4096) / (per_token + partial) / width, kTickets / p.blocks);
+  std::int64_t partial =
+      p.parts > 1 ? std::int64_t{p.parts} * p.blocks * 2 * 16 * kTileWarps * 4 : 0;  // a token
+  std::int64_t turns =
+      std::min<std::int64_t>((bytes - 4096) / (per_token + partial) / width, kTickets / p.blocks);
   turns = std::max<std::int64_t>(1, turns);
   VT_CHECK(width * (per_token + partial) + 4096 <= bytes, "matmul: a workspace of {}", bytes);
   int most = static_cast<int>(std::min<std::int64_t>(turns * width, 1 << 20));
@@ -221,7 +247,8 @@ void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes) 
     auto* sums = reinterpret_cast<float*>(workspace + cols * 2 * tokens);
     float* inverse = sums + cols / 32 * tokens;
     rest.partial = inverse + tokens;
-    prepare_operands(c, rest, F::kHalf, tokens, static_cast<int>(cols), x, F::kMin ? sums : nullptr, inverse);
+    prepare_operands(c, rest, F::kHalf, tokens, static_cast<int>(cols), x, F::kMin ? sums : nullptr,
+                     inverse);
     Operands in{x, sums, inverse, tokens};
     if (nt == 1)
       launch_tile_kernel<F, 1>(c, rest, in, p);

@@ -1,5 +1,5 @@
-// Packing: the file's rows are copied as they are into a staging buffer, some tiles at a time, and a
-// kernel gathers each 32-bit word of the layout (weight.h) from them.
+// Packing: the file's rows are copied as they are into a staging buffer, some tiles at a time, and
+// a kernel gathers each 32-bit word of the layout (weight.h) from them.
 #include <algorithm>
 
 #include "kernels/cuda/launch.cuh"
@@ -9,7 +9,9 @@
 namespace vitrine::cuda {
 namespace {
 
-constexpr DType kQ4_0{2}, kQ8_0{8}, kQ4_K{12}, kQ5_K{13}, kQ6_K{14};
+// DType has names for plain types only.
+constexpr int kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14,
+              kBF16 = 30;
 constexpr std::int64_t kStagingBytes = std::int64_t{64} << 20;
 
 // Rows in the staging buffer.
@@ -62,8 +64,7 @@ __device__ std::uint32_t pair_of_halves(const Rows& m, std::int64_t row, std::in
 
 struct PackQ8_0 {
   static __device__ std::uint32_t word(const Rows& m, std::int64_t row, std::int64_t col, int w) {
-    if (w >= 512)
-      return pair_of_halves(m, row + (w - 512) / 4, col + 32 * (w % 4), 32, 34, 0);
+    if (w >= 512) return pair_of_halves(m, row + (w - 512) / 4, col + 32 * (w % 4), 32, 34, 0);
     int lane = w % 128 / 4, part = w % 4;
     std::uint32_t out = 0;
     for (int b = 0; b < 4; ++b) {
@@ -88,8 +89,7 @@ __device__ std::uint32_t nibbles(int w, Level level) {
 
 struct PackQ4_0 {
   static __device__ std::uint32_t word(const Rows& m, std::int64_t row, std::int64_t col, int w) {
-    if (w >= 512)
-      return pair_of_halves(m, row + (w - 512) / 8, col + 32 * (w % 8), 32, 18, 0);
+    if (w >= 512) return pair_of_halves(m, row + (w - 512) / 8, col + 32 * (w % 8), 32, 18, 0);
     return nibbles(w, [&](int r, int c) -> std::uint32_t {
       std::int64_t k = col + c;
       if (k >= m.cols) return 0;
@@ -181,17 +181,17 @@ template <typename Pack>
 __global__ void pack_kernel(std::uint32_t* out, Rows m, int unit_cols, int unit_words) {
   std::int64_t unit = std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
   for (int w = threadIdx.x; w < unit_words; w += blockDim.x)
-    out[unit * unit_words + w] =
-        Pack::word(m, std::int64_t{blockIdx.y} * kTileRows, std::int64_t{blockIdx.x} * unit_cols, w);
+    out[unit * unit_words + w] = Pack::word(m, std::int64_t{blockIdx.y} * kTileRows,
+                                            std::int64_t{blockIdx.x} * unit_cols, w);
 }
 
 using PackKernel = void (*)(std::uint32_t*, Rows, int, int);
 PackKernel pack_kernel_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
+  switch (static_cast<int>(dtype)) {
+    case kF32:
       return pack_kernel<Pack32>;
-    case DType::kF16:
-    case DType::kBF16:
+    case kF16:
+    case kBF16:
       return pack_kernel<Pack16>;
     case kQ8_0:
       return pack_kernel<PackQ8_0>;
@@ -237,11 +237,11 @@ cudaError_t upload(const Context& c, std::byte* to, const MatrixSource& m, std::
 }  // namespace
 
 UnitSize unit_size(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
+  switch (static_cast<int>(dtype)) {
+    case kF32:
       return {64, 4096};
-    case DType::kF16:
-    case DType::kBF16:
+    case kF16:
+    case kBF16:
       return {64, 2048};
     case kQ8_0:
       return {128, 2176};

@@ -3,8 +3,8 @@
 // Rows are cut into tiles of 16, columns into units; a unit of a tile is one contiguous piece that
 // one warp reads. Inside, every lane finds its operands of the tensor instruction m16n8k16 (weights
 // as A) in order, so that 16 bytes per lane are contiguous over the warp and nothing is transposed
-// when it is used. Numbers are the file's, rearranged; sizes are the file's but for padding: rows to
-// 16, columns to a unit, with zeros.
+// when it is used. Numbers are the file's, rearranged; sizes are the file's but for padding: rows
+// to 16, columns to a unit, with zeros.
 //
 //   [tile][unit] with a unit of 16 rows x
 //   f32    64 columns   8 x [32 lanes][4 f32]
