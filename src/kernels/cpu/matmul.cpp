@@ -67,52 +67,95 @@ void CpuBackend::matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) {
                 bias.defined() ? bias.f32() : nullptr);
 }
 
-void CpuBackend::matmul_rows(float* out, const float* x, std::int64_t M, const PackedWeight& w,
-                             const float* bias) {
-  std::int64_t N = w.rows();
-  prepare(x, M, w);
-  // Several panels an item, but at least four items a thread.
+// Calls f(worker, first panel, panels) for groups of panels, on all threads: several panels an
+// item, but at least four items a thread.
+template <typename F>
+void CpuBackend::over_panels(const PackedWeight& w, F&& f) {
   const std::int64_t group = std::clamp<std::int64_t>(w.panels() / (4 * threads()), 1, kMaxPanels);
   pool_.run((w.panels() + group - 1) / group, [&](std::int64_t item, int thread) {
-    Worker& worker = workers_[thread];
     const std::int64_t first = item * group;
-    const int count = static_cast<int>(std::min(group, w.panels() - first));
-    multiply(worker, w, first, count, x, static_cast<int>(M));
-    for (int p = 0; p < count; ++p) {
-      const std::int64_t begin = (first + p) * kPanel,
-                         n = std::min<std::int64_t>(kPanel, N - begin);
-      for (std::int64_t m = 0; m < M; ++m) {
-        const float* from = worker.acc + (p * round_rows(M) + m) * kPanel;
-        float* to = out + m * N + begin;
-        if (bias != nullptr)
-          for (std::int64_t i = 0; i < n; ++i) to[i] = from[i] + bias[begin + i];
-        else
-          std::memcpy(to, from, static_cast<std::size_t>(n) * 4);
-      }
-    }
+    f(workers_[thread], first, static_cast<int>(std::min(group, w.panels() - first)));
   });
 }
 
+// Calls f(m, first output, outputs, where they are in acc) for what multiply() left there.
+template <typename F>
+void CpuBackend::over_results(const PackedWeight& w, std::int64_t first, int count, std::int64_t M,
+                              F&& f) {
+  for (int p = 0; p < count; ++p) {
+    const std::int64_t begin = (first + p) * kPanel;
+    const std::int64_t n = std::min<std::int64_t>(kPanel, w.rows() - begin);
+    for (std::int64_t m = 0; m < M; ++m) f(m, begin, n, (p * round_rows(M) + m) * kPanel);
+  }
+}
+
+void CpuBackend::matmul_rows(float* out, const float* x, std::int64_t M, const PackedWeight& w,
+                             const float* bias) {
+  prepare(x, M, w);
+  over_panels(w, [&](Worker& worker, std::int64_t first, int count) {
+    multiply(worker, w, first, count, x, static_cast<int>(M), worker.acc);
+    over_results(w, first, count, M,
+                 [&](std::int64_t m, std::int64_t begin, std::int64_t n, std::int64_t at) {
+                   const float* from = worker.acc + at;
+                   float* to = out + m * w.rows() + begin;
+                   if (bias != nullptr)
+                     for (std::int64_t i = 0; i < n; ++i) to[i] = from[i] + bias[begin + i];
+                   else
+                     std::memcpy(to, from, static_cast<std::size_t>(n) * 4);
+                 });
+  });
+}
+
+// Gate and up of the same outputs one after the other: neither is ever written to memory.
+void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
+                             const Weight& gate, Tensor gate_bias, const Weight& up, Tensor up_bias,
+                             Activation activation) {
+  if (gate.dtype() != up.dtype())
+    return Backend::matmul_glu_(out, scratch, x, norm, gate, gate_bias, up, up_bias, activation);
+  if (norm.w.defined()) rms_norm(norm.scratch, x, norm.w, norm.eps), x = norm.scratch;
+  const auto& g = static_cast<const PackedWeight&>(gate);
+  const auto& u = static_cast<const PackedWeight&>(up);
+  const float* biases[] = {gate_bias.defined() ? gate_bias.f32() : nullptr,
+                           up_bias.defined() ? up_bias.f32() : nullptr};
+  const std::int64_t N = g.rows(), K = g.cols();
+  for (std::int64_t t = 0; t < x.dim(0); t += kMaxRows) {
+    const std::int64_t M = std::min<std::int64_t>(kMaxRows, x.dim(0) - t);
+    const float* rows = x.f32() + t * K;
+    prepare(rows, M, g);
+    over_panels(g, [&](Worker& worker, std::int64_t first, int count) {
+      multiply(worker, g, first, count, rows, static_cast<int>(M), worker.acc);
+      multiply(worker, u, first, count, rows, static_cast<int>(M), worker.acc2);
+      over_results(g, first, count, M,
+                   [&](std::int64_t m, std::int64_t begin, std::int64_t n, std::int64_t at) {
+                     float* both[] = {worker.acc + at, worker.acc2 + at};
+                     for (int side = 0; side < 2; ++side)
+                       if (biases[side] != nullptr)
+                         k_.add(both[side], both[side], biases[side] + begin, n);
+                     k_.glu(out.f32() + (t + m) * N + begin, both[0], both[1], n,
+                            act_of(activation));
+                   });
+    });
+  }
+}
+
 void CpuBackend::multiply(Worker& worker, const PackedWeight& w, std::int64_t first, int count,
-                          const float* x, int M) {
+                          const float* x, int M, float* acc) {
   const std::int64_t steps = w.steps();
   const Panels panels{w.panel(first), w.panel_bytes(), count};
   const Arithmetic arithmetic = arithmetic_of(w.dtype(), isa_);
   switch (arithmetic) {
     case Arithmetic::kBf16:
     case Arithmetic::kAmx: {
-      Bf16Args args{panels, static_cast<const std::uint16_t*>(prepared_.data()), steps, M,
-                    worker.acc};
+      Bf16Args args{panels, static_cast<const std::uint16_t*>(prepared_.data()), steps, M, acc};
       return arithmetic == Arithmetic::kAmx ? amx_matmul_panels(args) : bf16_matmul_panels(args);
     }
     case Arithmetic::kAmxBlocks:
       return amx_matmul_blocks(
-          {panel_type(w), panels, block_rows(prepared_.data(), M, steps), steps, M, worker.acc});
+          {panel_type(w), panels, block_rows(prepared_.data(), M, steps), steps, M, acc});
     default:
       break;
   }
-  for (int p = 0; p < count; ++p) {
-    float* acc = worker.acc + p * round_rows(M) * kPanel;
+  for (int p = 0; p < count; ++p, acc += round_rows(M) * kPanel) {
     if (arithmetic == Arithmetic::kBytes)
       k_.matmul_bytes(
           {panel_type(w), panels.at(p), byte_rows(prepared_.data(), M, steps), steps, M, acc});

@@ -399,7 +399,7 @@ void amx_matmul_blocks(const BlockArgs& a) {
 void amx_prepare_row(PanelType type, const float* x, std::int64_t steps, std::int64_t m, int M,
                      const BlockRows& out) {
   const int groups = type == PanelType::kQ6K ? 2 : 1;
-  const bool wide = M <= kFewRows;
+  const bool wide = M <= kFewRows, offsets = type != PanelType::kQ8 && type != PanelType::kQ4;
   for (std::int64_t s = 0; s < steps; ++s) {
     float sums[2];
     for (int half = 0; half < 2; ++half) {
@@ -413,6 +413,7 @@ void amx_prepare_row(PanelType type, const float* x, std::int64_t steps, std::in
                             words);
       sums[half] = _mm512_reduce_add_ps(rounded);
     }
+    if (!offsets) continue;
     float* to = out.sums + (m / 16 * steps + s) * groups * 16 + m % 16;
     if (groups == 2)
       to[0] = sums[0], to[16] = sums[1];
