@@ -1,12 +1,18 @@
 # vt_module(NAME deps...): the folder src/NAME as one static library `vt_NAME`, and its *_test.cpp
 # files as one test program `NAME_test`, its *_bench.cpp files as `NAME_bench` (Google Benchmark). A module's headers are reachable only through an include
 # directory of its own, which holds nothing but a link to the folder: including a header of a module
-# that is not among the deps does not compile.
+# that is not among the deps does not compile. Files that match VT_EXCLUDE are left out.
 function(vt_module name)
   set(inc ${CMAKE_BINARY_DIR}/inc/${name})
   file(MAKE_DIRECTORY ${inc})
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${name} ${inc}/${name} SYMBOLIC)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(NOT VITRINE_CUDA)
+    list(FILTER sources EXCLUDE REGEX "/cuda/")
+  endif()
+  if(VT_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${VT_EXCLUDE}")
+  endif()
   set(tests ${sources})
   set(benches ${sources})
   list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")

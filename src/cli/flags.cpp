@@ -89,6 +89,11 @@ void EngineFlags::add(CLI::App& app) {
   app.add_option("--threads", options.threads, "compute threads; 0: as many as there are CPUs");
   app.add_option("--isa", options.isa,
                  "cpu backend: avx2, avx512, vnni, bf16 or amx; default: the best there is");
+  app.add_flag(
+      "--deterministic", options.deterministic,
+      "cuda backend: a row's bits do not depend on the batch, as they never do on the cpu");
+  app.add_flag("--sync-ops", options.synchronous,
+               "cuda backend: wait for every op, so that one that fails is named");
   app.add_option(
       "--ctx", options.context,
       fmt::format("context in tokens; default: the model's, at most {}", kDefaultContext));

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "cli/flags.h"
-#include "server/constraint_fields.h"
+#include "grammar/compiler.h"
+#include "tokenizer/constraint_source.h"
 #include "tokenizer/text_stream.h"
 
 namespace vitrine {

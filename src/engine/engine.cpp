@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/draw_weight.h"
 #include "sampling/rng.h"
-#include "sampling/weight.h"
 
 namespace vitrine {
 namespace {
@@ -28,11 +28,13 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const ModelFile> 
 Result<std::unique_ptr<Engine>> Engine::load(std::shared_ptr<const ModelFile> file,
                                              EngineOptions options) {
   auto engine = std::unique_ptr<Engine>(new Engine());
-  VT_TRY(engine->backend_, create_backend(options.backend, {options.threads, options.isa}));
+  VT_TRY(engine->backend_,
+         create_backend(options.backend, {options.threads, options.isa, options.deterministic,
+                                          options.synchronous}));
   // Counted first: a context or a size that cannot be is refused before anything is loaded.
   ModelInfo info;
   VT_TRY(engine->plan_, plan_memory(*file, options, &info));
-  VT_RETURN_IF_ERROR(check_memory(engine->plan_));
+  VT_RETURN_IF_ERROR(check_memory(engine->plan_, *engine->backend_));
   if (static_cast<std::size_t>(info.vocab) > kMaxVocab)
     return make_error(ErrorCode::kUnsupported,
                       "a vocabulary of {} tokens; sampling takes at most {}", info.vocab,
@@ -47,12 +49,13 @@ Result<std::unique_ptr<Engine>> Engine::load(std::shared_ptr<const ModelFile> fi
   engine->file_ = std::move(file);
   // What a step needs, at the most.
   auto sequences = static_cast<std::size_t>(engine->plan_.sequences);
-  engine->record_.entries.reserve(sequences);
   engine->records_.resize(kKeptRecords);
   for (StepRecord& r : engine->records_) r.entries.reserve(sequences);
   engine->in_flight_.reserve(engine->options_.commit_delay + 2);
   for (int i = 0; i < engine->options_.commit_delay + 2; ++i) {
-    Batch& batch = engine->spare_.emplace_back();
+    Flight& flight = engine->spare_.emplace_back();
+    flight.record.entries.reserve(sequences);
+    Batch& batch = flight.batch;
     batch.entries.reserve(sequences);
     batch.copies.reserve(sequences * engine->plan_.groups.size());
     batch.top.reserve(sequences * kMaxTopLogprobs);
@@ -86,59 +89,96 @@ void Engine::loop() {
       std::unique_lock lock(mutex_);
       auto woken = [&] { return stop_ || !incoming_.empty(); };
       if (scheduler_->idle() && in_flight_.empty())
-        work_.wait(lock, woken);
+        work_.wait(lock, woken), follows_ = false;
       else if (blocked)
-        work_.wait_for(lock, kLookAgain, woken);
+        work_.wait_for(lock, kLookAgain, woken), follows_ = false;
       if (stop_) return;
     }
     blocked = !step();
   }
 }
 
-// The heart of the program.
+// The heart of the program. Where the backend queues its work, this step runs while the results of
+// the one before are looked at.
 bool Engine::step() {
   accept();
-  StepRecord& r = record_;
   std::int64_t start = now_ns();
-  Batch batch = std::move(spare_.back());
+  Flight flight = std::move(spare_.back());
   spare_.pop_back();
   bool settle = false;
   {
     std::lock_guard lock(books_);
-    scheduler_->plan(batch, Clock::now());
+    scheduler_->plan(flight.batch, Clock::now());
     settle = scheduler_->settle();
     waiting_.store(scheduler_->waiting());
   }
-  if (batch.empty()) {
-    spare_.push_back(std::move(batch));
+  if (flight.batch.empty()) {
+    spare_.push_back(std::move(flight));
     if (in_flight_.empty()) return false;
-    std::lock_guard lock(books_);
-    commit(0);
+    finish(0);
     return true;
   }
-  std::int64_t planned = now_ns();
-  if (options_.poison_pages) runner_->poison(batch);
-  runner_->run(batch);
-  std::int64_t ran = now_ns();
-  sample(batch);
-  std::int64_t sampled = now_ns();
-  r.step = step_, r.start_ns = start;
-  r.plan_ns = planned - start, r.forward_ns = ran - planned, r.sample_ns = sampled - ran;
-  runner_->count(batch, r);
-  record(batch, r);
-  {
-    std::lock_guard lock(books_);
-    scheduler_->account(batch, r);
-    in_flight_.push_back(std::move(batch));
-    commit(settle ? 0 : options_.commit_delay);
-    r.cache_ns = scheduler_->take_cache_ns();
-    r.preempted = scheduler_->take_preempted();
-  }
-  r.commit_ns = now_ns() - sampled;
-  std::lock_guard lock(mutex_);
-  std::swap(records_[step_ % kKeptRecords], r);
-  step_done_ = ++step_;
+  flight.record.start_ns = start;
+  flight.record.plan_ns = now_ns() - start;
+  launch(flight, settle);
+  in_flight_.push_back(std::move(flight));
+  finish(settle ? 0 : options_.commit_delay);
   return true;
+}
+
+void Engine::launch(Flight& flight, bool& settle) {
+  StepRecord& r = flight.record;
+  std::int64_t start = now_ns();
+  if (options_.poison_pages) runner_->poison(flight.batch);
+  runner_->run(flight.batch, step_, std::exchange(follows_, true));
+  r.step = step_++;
+  r.forward_ns = now_ns() - start;
+  runner_->count(flight.batch, r);
+  record(flight.batch, r);
+  flight.collected = false;
+  if (runner_->deferred()) return;
+  collect(flight);
+  // The device does not know what the host draws.
+  settle = settle || backend_->asynchronous();
+}
+
+// Waits for the step and draws what the device has not.
+void Engine::collect(Flight& flight) {
+  std::int64_t start = now_ns();
+  StepTimes times = runner_->wait(flight.batch);
+  std::int64_t through = now_ns();
+  runner_->results(flight.batch, [&](int e, int position, std::span<const float> logits) {
+    sample_row(flight.batch, e, position, logits);
+  });
+  flight.record.sample_ns = now_ns() - start;
+  flight.record.wait_ns = backend_->asynchronous() ? through - start : 0;
+  flight.record.device_ns = times.busy_ns, flight.record.device_idle_ns = times.idle_ns;
+  flight.collected = true;
+}
+
+// Commits until `keep` steps are left in flight.
+void Engine::finish(int keep) {
+  while (static_cast<int>(in_flight_.size()) > keep) {
+    Flight flight = std::move(in_flight_.front());
+    in_flight_.erase(in_flight_.begin());
+    if (!flight.collected) collect(flight);
+    StepRecord& r = flight.record;
+    std::int64_t start = now_ns();
+    {
+      std::lock_guard lock(books_);
+      scheduler_->account(flight.batch, r);
+      scheduler_->commit(flight.batch);
+      r.cache_ns = scheduler_->take_cache_ns();
+      r.preempted = scheduler_->take_preempted();
+    }
+    r.commit_ns = now_ns() - start;
+    {
+      std::lock_guard lock(mutex_);
+      std::swap(records_[r.step % kKeptRecords], r);
+      ++step_done_;
+    }
+    spare_.push_back(std::move(flight));
+  }
 }
 
 void Engine::record(const Batch& batch, StepRecord& r) const {
@@ -166,12 +206,6 @@ void Engine::accept() {
   waiting_.store(scheduler_->waiting());
 }
 
-void Engine::sample(Batch& batch) {
-  runner_->for_each_logits(batch, [&](int e, int position, std::span<const float> logits) {
-    sample_row(batch, e, position, logits);
-  });
-}
-
 void Engine::sample_row(Batch& batch, int e, int position, std::span<const float> logits) {
   BatchEntry& entry = batch.entries[e];
   Sequence& s = *entry.sequence;
@@ -192,7 +226,7 @@ void Engine::sample_row(Batch& batch, int e, int position, std::span<const float
     }
   }
   int last = entry.count > 0 ? entry.first + entry.count - 1 : entry.first - 1;
-  if (!entry.sample || position != last) return;
+  if (!entry.sample || entry.drawn || position != last) return;
   draw_token(entry, position, logits);
   if (int k = s.request.top_logprobs; k > 0) {
     entry.top = static_cast<int>(batch.top.size());
@@ -230,16 +264,6 @@ void Engine::draw_token(BatchEntry& entry, int position, std::span<const float> 
   if (!s.matcher || choice.status != LogitsStatus::kOk) return;
   const bool ends = std::find(s.ends.begin(), s.ends.end(), choice.token) != s.ends.end();
   if (!ends && !s.matcher->accept(choice.token)) entry.status = LogitsStatus::kBarred;
-}
-
-// Commits until `keep` steps are left in flight.
-void Engine::commit(int keep) {
-  while (static_cast<int>(in_flight_.size()) > keep) {
-    Batch batch = std::move(in_flight_.front());
-    in_flight_.erase(in_flight_.begin());
-    scheduler_->commit(batch);
-    spare_.push_back(std::move(batch));
-  }
 }
 
 Status Engine::check(const Request& r) const {
@@ -307,6 +331,10 @@ std::unique_ptr<Sequence> Engine::make_sequence(const Request& request, int choi
         i == 0 ? s->root : s->keys.back(),
         std::span(s->tokens).subspan(static_cast<std::size_t>(i) * P, P)));
   s->chain = std::make_unique<Chain>(request.sampling);
+  bool bans = request.min_tokens > 0 && !s->bans.empty();
+  if (!request.logprobs && request.top_logprobs == 0 && !bans && !request.constraint)
+    s->device_draw = s->chain->on_device();
+  s->waits_for_host = backend_->asynchronous() && !s->device_draw;
   if (s->chain->uses_history())
     s->history = SamplerState(request.prompt, s->max_output, model_->info().vocab);
   if (request.constraint) s->matcher.emplace(request.constraint);

@@ -46,6 +46,7 @@ class Engine {
   const Backend& backend() const { return *backend_; }
   // Only while nothing runs.
   Peak measure_peak() { return backend_->measure_peak(); }
+  void time_ops(bool on) { backend_->time_ops(on); }
   const WeightLoader::Totals& weights() const { return model_->totals(); }
   const ModelFile& file() const { return *file_; }
   // The last steps, oldest first (at most kKeptRecords).
@@ -71,11 +72,18 @@ class Engine {
                                           std::uint64_t seed) const;
   void loop();
   void accept();
-  void sample(Batch& batch);
+  // A step on its way.
+  struct Flight {
+    Batch batch;
+    StepRecord record;
+    bool collected = false;
+  };
+  void launch(Flight& flight, bool& settle);
+  void collect(Flight& flight);
+  void finish(int keep);
   void sample_row(Batch& batch, int entry, int position, std::span<const float> logits);
   void draw_token(BatchEntry& entry, int position, std::span<const float> logits);
   void record(const Batch& batch, StepRecord& r) const;
-  void commit(int keep);
 
   // Constant after create().
   std::shared_ptr<const ModelFile> file_;
@@ -92,10 +100,10 @@ class Engine {
   // Engine thread only.
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Scratch> scratch_;
-  std::vector<Batch> in_flight_;  // planned and run, not committed; oldest first
-  std::vector<Batch> spare_;      // emptied batches, for their memory
-  StepRecord record_;             // of the step in work
-  std::uint64_t step_ = 0;
+  std::vector<Flight> in_flight_;  // planned and run, not committed; oldest first
+  std::vector<Flight> spare_;      // emptied, for their memory
+  std::uint64_t step_ = 0;         // steps launched
+  bool follows_ = false;           // nobody had to wait for work since the last
 
   std::atomic<int> waiting_{0};  // sequences in the scheduler's queue
   Clock::time_point started_ = Clock::now();

@@ -1,7 +1,6 @@
 #include "engine/memory_plan.h"
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 
 #include "quant/format.h"
@@ -62,15 +61,6 @@ class CountingBackend final : public Backend {
   const Backend& real_;
 };
 
-std::optional<std::int64_t> free_memory() {
-  std::ifstream info("/proc/meminfo");
-  std::string key;
-  std::int64_t kib = 0;
-  while (info >> key >> kib && key != "MemAvailable:") info.ignore(64, '\n');
-  if (key != "MemAvailable:") return std::nullopt;
-  return kib * 1024;
-}
-
 }  // namespace
 
 Status check_options(const EngineOptions& o) {
@@ -79,6 +69,7 @@ Status check_options(const EngineOptions& o) {
     if (value >= min && value <= max) return Ok{};
     return make_error(ErrorCode::kInvalid, "{}: found {}, allowed {} to {}", name, value, min, max);
   };
+  VT_RETURN_IF_ERROR(within("commit delay", o.commit_delay, -1, Backend::kStepsInFlight - 1));
   VT_RETURN_IF_ERROR(within("sequences", o.sequences, 0, 4096));
   VT_RETURN_IF_ERROR(within("KV tokens", o.kv_tokens, 0, 1 << 30));
   VT_RETURN_IF_ERROR(within("queue", o.max_queue, 1, 1 << 20));
@@ -98,8 +89,8 @@ const char* policy_name(Policy policy) {
   return policy == Policy::kContinuous ? "continuous" : "static";
 }
 
-Status check_memory(const MemoryPlan& plan) {
-  std::optional<std::int64_t> free = free_memory();
+Status check_memory(const MemoryPlan& plan, const Backend& backend) {
+  std::optional<std::int64_t> free = backend.free_memory();
   if (!free || plan.total() <= *free) return Ok{};
   return make_error(ErrorCode::kTooLarge,
                     "the plan needs {} MiB (weights {}, KV {}, activations {}), {} MiB are free; a "
@@ -126,11 +117,9 @@ Result<int> choose_context(const EngineOptions& options, int model_context) {
   return context;
 }
 
-void choose_sizes(EngineOptions& o, std::int64_t other_bytes, std::int64_t bytes_per_token,
-                  int context) {
+void choose_sizes(EngineOptions& o, std::int64_t free, std::int64_t bytes_per_token, int context) {
   constexpr int kMostSequences = 256, kTypicalLength = 512;
   if (o.sequences > 0) return;
-  std::int64_t free = free_memory().value_or(std::int64_t{4} << 30) - other_bytes;
   std::int64_t most = std::int64_t{kMostSequences} * context;
   if (o.kv_tokens == 0)
     o.kv_tokens = static_cast<int>(
@@ -148,12 +137,13 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
   plan.sequences = options.sequences;
   plan.page_size = options.page_size;
   plan.kv_dtype = options.kv_dtype;
+  plan.spare_pages = backend.asynchronous() ? 1 : 0;
   plan.packed_bytes = model.totals().packed_bytes;
   // The runner adds hidden states and a slice of logits, which it may have to copy to the host.
   plan.activation_bytes =
       model.totals().activation_bytes +
       4LL * (static_cast<std::int64_t>(options.step_tokens) * model.info().dim +
-             2LL * std::min(kHeadSliceRows, options.step_tokens) * model.info().vocab);
+             2LL * std::min(backend.head_rows(), options.step_tokens) * model.info().vocab);
   for (int layer = 0; layer < model.info().layers; ++layer) {
     CacheSpec spec = model.cache_spec(layer);
     // A window that the context never leaves is no window.
@@ -188,7 +178,7 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
         wanted = std::min<std::int64_t>(wanted, 2LL * g.pages_per_sequence * plan.sequences);
     }
     g.pages = static_cast<int>(std::max<std::int64_t>(wanted, g.pages_per_sequence));
-    plan.kv_bytes += g.page_bytes * g.pages;
+    plan.kv_bytes += g.page_bytes * (g.pages + plan.spare_pages);
     plan.kv_bytes_per_token += g.page_bytes / plan.page_size;
   }
   return plan;
@@ -197,6 +187,7 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
 Result<MemoryPlan> plan_memory(const ModelFile& file, EngineOptions& options, ModelInfo* info) {
   VT_RETURN_IF_ERROR(check_options(options));
   VT_TRY(auto backend, create_backend(options.backend, {1, options.isa}));
+  if (options.commit_delay < 0) options.commit_delay = backend->asynchronous() ? 1 : 0;
   CountingBackend counting(*backend);
   ModelOptions model_options{
       .max_tokens = options.step_tokens, .context = options.context, .progress = {}};
@@ -206,8 +197,9 @@ Result<MemoryPlan> plan_memory(const ModelFile& file, EngineOptions& options, Mo
     EngineOptions one = options;
     one.sequences = 1;
     MemoryPlan probe = plan_cache(*model, *backend, one, context);
-    choose_sizes(options, probe.packed_bytes + probe.activation_bytes, probe.kv_bytes_per_token,
-                 context);
+    std::int64_t free = backend->free_memory().value_or(std::int64_t{4} << 30);
+    choose_sizes(options, free - probe.packed_bytes - probe.activation_bytes,
+                 probe.kv_bytes_per_token, context);
   }
   MemoryPlan plan = plan_cache(*model, *backend, options, context);
   for (const TensorInfo& t : file.tensors())

@@ -27,8 +27,12 @@ struct EngineOptions {
   int step_tokens = 512;  // rows of the largest step
   int page_size = 32;     // positions
   DType kv_dtype = DType::kF16;
-  int commit_delay = 0;  // steps between running and committing; 0 is the specification
-  int max_queue = 512;   // requests that may wait
+  // Steps between running and committing; 0 is the specification. -1: 1 where steps are queued, so
+  // that the device has the next one while the host looks at the last.
+  int commit_delay = -1;
+  bool deterministic = false;  // cuda: bits do not depend on the batch; others always do so
+  bool synchronous = false;    // cuda: every op is waited for, to find one that fails
+  int max_queue = 512;         // requests that may wait
   Policy policy = Policy::kContinuous;
   int static_wait_ms = 1000;  // Policy::kStatic: how long a batch that is not full waits
   int mixed_step_ms = 250;    // about how long prefill may take beside decoding; 0: no limit
@@ -56,23 +60,20 @@ struct MemoryPlan {
   std::int64_t kv_bytes_per_token = 0;  // of one position in all layers
   std::vector<CacheGroup> groups;
   std::vector<int> group_of;  // by layer
+  int spare_pages = 0;        // of each group, beyond the pool: where padding rows write
   std::int64_t total() const { return packed_bytes + activation_bytes + kv_bytes; }
 };
 
-// Rows of logits computed at once: enough to share one pass over the head's weights, few enough
-// that the buffer stays small for any vocabulary.
-inline constexpr int kHeadSliceRows = 32;
-
 // Ranges of the numbers; an error names the option.
 Status check_options(const EngineOptions& options);
-// An error when the plan is larger than what the machine has free: memory comes page by page, and
-// running out of it later would end the process.
-Status check_memory(const MemoryPlan& plan);
+// An error when the plan is larger than what the backend has free: the host's memory comes page by
+// page, and running out of it later would end the process.
+Status check_memory(const MemoryPlan& plan, const Backend& backend);
 // The context that the options and the model give; an error names both when they disagree.
 Result<int> choose_context(const EngineOptions& options, int model_context);
-// Fills in what the options leave to the machine (sequences, kv_tokens): half of what is free after
-// weights and activations goes to the pool.
-void choose_sizes(EngineOptions& options, std::int64_t other_bytes, std::int64_t bytes_per_token,
+// Fills in what the options leave to the machine (sequences, kv_tokens): half of `free`, the bytes
+// that weights and activations leave, goes to the pool.
+void choose_sizes(EngineOptions& options, std::int64_t free, std::int64_t bytes_per_token,
                   int context);
 // Groups and KV sizes for a loaded (or only counted) model.
 MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOptions& options,

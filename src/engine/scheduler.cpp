@@ -180,7 +180,7 @@ void Scheduler::plan_decode(Batch& batch) {
   for (std::size_t i = 0; i < n; ++i) {
     Sequence& s = *running_[(first + i) % n];
     if (s.prefilling() || s.finished || s.slot < 0 || s.paused()) continue;
-    if (s.planned_output() >= s.max_output) continue;
+    if (s.planned_output() >= s.max_output || (s.waits_for_host && s.in_flight > 0)) continue;
     if (batch.tokens == options_.step_tokens) {
       turn_ = first + i;
       return;
@@ -334,6 +334,7 @@ void Scheduler::account(const Batch& batch, const StepRecord& r) {
   double ns = static_cast<double>(r.plan_ns + r.forward_ns + r.sample_ns);
   int sequences = static_cast<int>(batch.entries.size());
   for (const BatchEntry& entry : batch.entries) {
+    if (entry.sequence->finished) continue;  // its account is closed
     Account& a = entry.sequence->account;
     Timings& t = a.timings;
     (entry.prefill ? t.prefill_ms : t.decode_ms) += ns * 1e-6;

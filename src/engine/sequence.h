@@ -47,6 +47,9 @@ struct Sequence {
 
   std::uint64_t seed = 0;
   std::unique_ptr<Chain> chain;
+  std::optional<DeviceDraw> device_draw;  // none: its tokens are drawn by the chain
+  // It cannot be planned again before its token is committed: the host draws it, late.
+  bool waits_for_host = false;
   SamplerState history;
   std::optional<ConstraintMatcher> matcher;  // where the sampled tokens stand in the constraint
   std::vector<std::int32_t> ends;            // tokens that end the text
@@ -96,6 +99,7 @@ struct BatchEntry {
   int top = -1;  // where its best tokens begin in Batch::top
   LogitsStatus status = LogitsStatus::kOk;
   bool complete = false;  // the constraint is met and nothing can follow: no token was drawn
+  bool drawn = false;     // by the device
   double flops = 0, kv_read_bytes = 0, kv_write_bytes = 0;
 };
 
@@ -109,6 +113,7 @@ struct Batch {
   std::vector<TokenLogprob> top;  // best tokens of entries that ask for them
   int tokens = 0;                 // rows
   int forks = 0;
+  int flight = -1;  // the runner's note about it
   bool empty() const { return entries.empty(); }
   void clear() { entries.clear(), copies.clear(), top.clear(), tokens = forks = 0; }
 };

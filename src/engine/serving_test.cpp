@@ -520,6 +520,7 @@ TEST(Serving, TheBooksOfAPoolAddUp) {
 }
 
 TEST(Serving, AStepAllocatesNothing) {
+  if (options().backend != "cpu") GTEST_SKIP() << "steps are recorded at their second time";
   for (int delay : {0, 1}) {
     EngineOptions o = options(4);
     o.commit_delay = delay, o.threads = 1, o.step_tokens = 24;

@@ -21,6 +21,10 @@ struct StepRecord {
   std::uint64_t step = 0;
   std::int64_t start_ns = 0;                                               // on the steady clock
   std::int64_t plan_ns = 0, forward_ns = 0, sample_ns = 0, commit_ns = 0;  // sample: head included
+  std::int64_t wait_ns = 0;  // within sample: for a device to be through
+  // By the device's clock: from its first op to its last, and before that since the end of the step
+  // before, if there was work. 0 where there is no such clock.
+  std::int64_t device_ns = 0, device_idle_ns = 0;
   std::int64_t cache_ns = 0;  // within plan and commit: hashing and looking up prefixes
   int prefill_tokens = 0, decode_tokens = 0, head_rows = 0;
   int running = 0, waiting = 0;                            // sequences, after planning
@@ -32,6 +36,8 @@ struct StepRecord {
   std::vector<StepEntry> entries = {};
 
   std::int64_t total_ns() const { return plan_ns + forward_ns + sample_ns + commit_ns; }
+  // Of the engine's own thread. Where the backend computes on the host, that is part of it.
+  std::int64_t host_ns() const { return total_ns() - wait_ns; }
 };
 
 }  // namespace vitrine

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <random>
 
 #include "engine/engine.h"
@@ -60,7 +61,11 @@ inline const std::shared_ptr<const ModelFile>& model(bool window) {
 
 inline EngineOptions options(int sequences = 1) {
   EngineOptions o;
-  o.backend = "cpu";
+  // The same tests on another backend: one that promises the same bits in every batch.
+  const char* backend = std::getenv("VITRINE_TEST_BACKEND");
+  o.backend = backend != nullptr ? backend : "cpu";
+  o.deterministic = true;
+  o.commit_delay = 0;
   o.threads = 2;
   o.sequences = sequences;
   o.page_size = 16;

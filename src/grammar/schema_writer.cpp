@@ -1,278 +1,29 @@
-// From shapes to rules: what a schema admits, as text.
-//
-// First all needs that can come up are found, with the automaton of each object's keys; then those
-// that no finite value meets are marked (a member that requires itself); then each of the others
-// becomes a rule.
+// From plans to rules: what a schema admits, as text.
 #include <algorithm>
-#include <deque>
 
-#include "grammar/compile.h"
 #include "grammar/json_text.h"
 #include "grammar/numerals.h"
-#include "grammar/schema.h"
-#include "grammar/schema_keywords.h"
+#include "grammar/schema_plan.h"
 
 namespace vitrine::grammar {
 namespace {
-
-using NodeId = std::uint32_t;
-
-// Keys that an object tells apart: named ones first, each once; then kinds of free ones.
-struct Keys {
-  struct Label {
-    NodeId value;
-    bool required;
-  };
-  Dfa dfa;  // contents of keys; label i has number i + 1
-  std::vector<Label> labels;
-  std::uint32_t named = 0;
-  bool any_free = false;    // the free ones are all others, of one kind
-  bool impossible = false;  // something that is required cannot be
-};
-
-// How the values of one shape are written.
-struct Plan {
-  const Shape* shape;
-  std::uint8_t types;
-  // Null: any (for strings, of the shape's length).
-  DfaPtr number = {}, text = {};
-  std::vector<NodeId> first = {};
-  NodeId rest = 0;
-  Keys keys = {};
-};
-
-struct Node {
-  Need need;
-  std::vector<Plan> plans = {};
-  bool productive = false;
-  std::uint32_t rule = 0;
-};
-
-constexpr std::size_t kMaxPatterns = 12;
-constexpr std::uint32_t kOtherKey = 1 << 13;  // above every named key
-static_assert(kMaxProperties < kOtherKey);
 
 class SchemaWriter {
  public:
   SchemaWriter(Program& program, const json::value& schema, std::string_view what,
                SchemaOptions options, Budget& budget)
-      : program_(program),
-        schema_(schema),
-        what_(what),
-        options_(options),
-        budget_(budget),
-        reader_(schema, what, budget) {}
+      : program_(program), options_(options), planner_(schema, what, options, budget) {}
 
   Result<std::uint32_t> run() {
-    const NodeId root = node(need_of(schema_));
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (nodes_.size() > kMaxNeeds) return budget_.exhausted();
-      VT_RETURN_IF_ERROR(plan(nodes_[i]));
-    }
-    if (!mark_productive()) return budget_.exhausted();
-    if (!nodes_[root].productive)
-      return make_error(ErrorCode::kInvalid, "{}: no value satisfies the schema", what_);
-    for (Node& n : nodes_)
+    VT_TRY(NodeId root, planner_.run());
+    for (Node& n : planner_.nodes())
       if (n.productive) n.rule = program_.add_rule("value");
-    for (const Node& n : nodes_)
+    for (const Node& n : planner_.nodes())
       if (n.productive) VT_RETURN_IF_ERROR(write(n));
-    return nodes_[root].rule;
+    return planner_.node(root).rule;
   }
 
  private:
-  NodeId node(const Need& wanted) {
-    const Need need = reader_.canonical(wanted);
-    auto [it, added] = ids_.try_emplace(need, nodes_.size());
-    if (added) nodes_.push_back({.need = need});
-    return it->second;
-  }
-
-  // ---- plans
-
-  Status plan(Node& n) {
-    VT_TRY(const Shapes* shapes, reader_.shapes(n.need));
-    for (const Shape& shape : *shapes) {
-      Plan p{.shape = &shape, .types = shape.types};
-      if (p.types & Shape::kNumber) VT_RETURN_IF_ERROR(plan_number(p));
-      if (p.types & Shape::kString) VT_RETURN_IF_ERROR(plan_text(p));
-      if (p.types & Shape::kArray) plan_items(p);
-      if (p.types & Shape::kObject) VT_RETURN_IF_ERROR(plan_keys(p));
-      n.plans.push_back(std::move(p));
-    }
-    return Ok{};
-  }
-
-  // Within the digits that are written; whole numbers without a point where spelling is ours.
-  Status plan_number(Plan& p) {
-    const DfaPtr& number = p.shape->number;
-    if (!number) return Ok{};
-    auto [it, added] = numbers_.try_emplace(number);
-    if (added) {
-      VT_TRY(Dfa bounded, bounded_numerals(budget_));
-      VT_TRY(Dfa written, intersect(*number, bounded, budget_));
-      VT_TRY(Dfa whole, whole_numerals(budget_));
-      VT_TRY(Dfa broken, subtract(written, whole, budget_));
-      if (broken.empty() && !options_.any_order) {
-        VT_TRY(Dfa plain, plain_whole(budget_));
-        VT_TRY(written, intersect(written, plain, budget_));
-      }
-      it->second = std::make_shared<const Dfa>(std::move(written));
-    }
-    p.number = it->second;
-    if (p.number->empty()) p.types &= static_cast<std::uint8_t>(~Shape::kNumber);
-    return Ok{};
-  }
-
-  Status plan_text(Plan& p) {
-    const Shape& s = *p.shape;
-    p.text = s.text;
-    if (!p.text || (s.min_length == 0 && s.max_length == kUnbounded)) return Ok{};
-    VT_TRY(Dfa length, text_of_length(s.min_length, s.max_length, budget_));
-    VT_TRY(Dfa both, intersect(*s.text, length, budget_));
-    p.text = std::make_shared<const Dfa>(std::move(both));
-    if (p.text->empty()) p.types &= static_cast<std::uint8_t>(~Shape::kString);
-    return Ok{};
-  }
-
-  void plan_items(Plan& p) {
-    const Shape::Array& a = p.shape->array;
-    for (std::size_t i = 0; i < a.first.size() && i < a.max; ++i)
-      p.first.push_back(node(a.first[i]));
-    p.rest = node(a.max > a.first.size() ? a.rest : kNever);
-  }
-
-  Status plan_keys(Plan& p) {
-    const Shape::Object& o = p.shape->object;
-    std::vector<std::string> names;
-    std::set<std::string> known;
-    std::vector<const Shape::Group::Pattern*> patterns;
-    Need other;
-    auto add = [&](const std::string& name) {
-      if (known.insert(name).second) names.push_back(name);
-    };
-    for (const auto& group : o.groups) {
-      for (const auto& [name, need] : group->named) add(name);
-      for (const auto& pattern : group->patterns) patterns.push_back(&pattern);
-      other = both(other, group->other);
-    }
-    for (const std::string& name : o.required) add(name);
-    if (names.size() > kMaxProperties) return budget_.exhausted();
-    if (patterns.size() > kMaxPatterns)
-      return reader_.refuse("patternProperties", fmt::format("has more than {} patterns for one "
-                                                             "object",
-                                                             kMaxPatterns));
-    VT_TRY(Dfa keys, texts(names, budget_));
-    if (other != kNever || !patterns.empty()) {
-      VT_TRY(Dfa any, any_text(budget_));
-      VT_TRY(keys,
-             product(
-                 keys, any, [](auto a, auto b) { return a   ? a
-                                                        : b ? kOtherKey
-                                                            : 0; }, budget_));
-    }
-    for (const auto* pattern : patterns) {
-      VT_TRY(keys, product(
-                       keys, *pattern->dfa,
-                       [](auto a, auto b) { return a ? a << 1 | (b ? 1 : 0) : 0; }, budget_));
-    }
-    if (o.names) {
-      VT_TRY(keys, product(
-                       keys, *o.names, [](auto a, auto b) { return b ? a : 0; }, budget_));
-    }
-    p.keys.any_free = names.empty() && patterns.empty() && !o.names;
-    p.keys.dfa = std::move(keys);
-    number_labels(p, names, patterns.size());
-    if (!options_.any_order || p.keys.named <= kMaxUnorderedKeys) return Ok{};
-    return reader_.refuse("properties", fmt::format("has {} names, in any order allowed are {}",
-                                                    p.keys.named, kMaxUnorderedKeys));
-  }
-
-  // The automaton's labels tell name and matching patterns; here they become numbers in order.
-  void number_labels(Plan& p, const std::vector<std::string>& names, std::size_t patterns) {
-    const Shape::Object& o = p.shape->object;
-    std::map<std::uint32_t, std::uint32_t> renamed;  // labels of the automaton
-    for (std::uint32_t label : p.keys.dfa.label)
-      if (label != 0) renamed[label] = 0;
-    std::set<std::string> required(o.required.begin(), o.required.end());
-    std::size_t found = 0;
-    for (auto& [label, number] : renamed) {
-      const std::uint32_t key = label >> patterns;
-      if (key == kOtherKey) continue;
-      const std::string& name = names[key - 1];
-      const Need need = o.of(name);
-      if (need == kNever || (!need.empty() && need[0].kind == Demand::Kind::kNever)) continue;
-      p.keys.labels.push_back({node(need), required.contains(name)});
-      found += required.contains(name) ? 1 : 0;
-      number = static_cast<std::uint32_t>(p.keys.labels.size());
-    }
-    p.keys.named = static_cast<std::uint32_t>(p.keys.labels.size());
-    p.keys.impossible = found < required.size();
-    for (auto& [label, number] : renamed) {
-      if (label >> patterns != kOtherKey) continue;
-      Need need;
-      std::size_t bit = patterns;
-      for (const auto& group : o.groups) {
-        bool matched = false;
-        for (const auto& pattern : group->patterns)
-          if (label >> --bit & 1) need = both(need, pattern.need), matched = true;
-        if (!matched) need = both(need, group->other);
-      }
-      if (!need.empty() && need[0].kind == Demand::Kind::kNever) continue;
-      p.keys.labels.push_back({node(need), false});
-      number = static_cast<std::uint32_t>(p.keys.labels.size());
-    }
-    for (std::uint32_t& label : p.keys.dfa.label)
-      if (label != 0) label = renamed[label];
-    p.keys.dfa.trim();
-  }
-
-  // ---- which needs can be met
-
-  bool mark_productive() {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (Node& n : nodes_) {
-        if (n.productive) continue;
-        if (!budget_.spend(8 * n.plans.size() + 1)) return false;
-        n.productive =
-            std::any_of(n.plans.begin(), n.plans.end(), [&](const Plan& p) { return can_be(p); });
-        changed = changed || n.productive;
-      }
-    }
-    return true;
-  }
-
-  bool can_be(const Plan& p) const {
-    constexpr std::uint8_t kScalars = Shape::kAll & ~(Shape::kArray | Shape::kObject);
-    return (p.types & kScalars) || can_be_array(p) || can_be_object(p);
-  }
-
-  bool can_be_array(const Plan& p) const {
-    return (p.types & Shape::kArray) && p.shape->array.min <= most_items(p);
-  }
-  // Items that can be there, up to the first that cannot.
-  std::uint64_t most_items(const Plan& p) const {
-    for (std::size_t i = 0; i < p.first.size(); ++i)
-      if (!nodes_[p.first[i]].productive) return i;
-    return nodes_[p.rest].productive ? p.shape->array.max : p.first.size();
-  }
-
-  bool can_be_object(const Plan& p) const {
-    if (!(p.types & Shape::kObject) || p.keys.impossible) return false;
-    std::uint64_t possible = 0;
-    for (std::size_t i = 0; i < p.keys.labels.size(); ++i) {
-      const Keys::Label& label = p.keys.labels[i];
-      const bool free = i >= p.keys.named;
-      if (nodes_[label.value].productive)
-        possible += free ? kMaxProperties + p.shape->object.min : 1;
-      else if (label.required)
-        return false;
-    }
-    return possible >= p.shape->object.min;
-  }
-
-  // ---- rules
-
   Status write(const Node& n) {
     Program::Rule& rule = program_.rules[n.rule];
     Nfa& nfa = rule.nfa;
@@ -287,8 +38,8 @@ class SchemaWriter {
           write_number(nfa, rule.start, rule.final);
       }
       if (p.types & Shape::kString) write_text(p, rule);
-      if (can_be_array(p)) call(rule, write_array(p));
-      if (can_be_object(p)) {
+      if (planner_.can_be_array(p)) call(rule, write_array(p));
+      if (planner_.can_be_object(p)) {
         VT_TRY(std::uint32_t made, write_object(p));
         call(rule, made);
       }
@@ -327,14 +78,15 @@ class SchemaWriter {
   }
 
   void write_value(Nfa& nfa, StateId from, StateId to, NodeId value) {
-    nfa.letter(from, to, program_.letter(Op::kCall, nodes_[value].rule));
+    nfa.letter(from, to, program_.letter(Op::kCall, planner_.node(value).rule));
   }
 
   std::uint32_t write_array(const Plan& p) {
     const std::uint32_t number = program_.add_rule("array", true);
     Program::Rule& rule = program_.rules[number];
     Nfa& nfa = rule.nfa;
-    const std::uint64_t min = p.shape->array.min, max = std::min(p.shape->array.max, most_items(p));
+    const std::uint64_t min = p.shape->array.min,
+                        max = std::min(p.shape->array.max, planner_.most_items(p));
     StateId close = nfa.add(), at = nfa.add();
     nfa.text(close, rule.final, "]");
     StateId open = nfa.add();
@@ -385,7 +137,7 @@ class SchemaWriter {
     Keys out;
     std::vector<std::uint32_t> renamed(all.labels.size() + 1, 0);
     for (std::uint32_t i = 0; i < all.labels.size(); ++i) {
-      if (!nodes_[all.labels[i].value].productive) continue;
+      if (!planner_.node(all.labels[i].value).productive) continue;
       out.labels.push_back(all.labels[i]);
       if (i < all.named) ++out.named;
       renamed[i + 1] = static_cast<std::uint32_t>(out.labels.size());
@@ -407,9 +159,9 @@ class SchemaWriter {
     spec.min = o.min, spec.max = o.max;
     for (std::uint32_t i = 0; i < keys.named; ++i) spec.required.push_back(keys.labels[i].required);
     if (has_free && o.min > 1 && o.min > o.required.size() + 1)
-      return reader_.refuse("minProperties",
-                            "cannot be enforced where keys may be repeated: more "
-                            "than one member that is not named would be needed");
+      return planner_.reader().refuse("minProperties",
+                                      "cannot be enforced where keys may be repeated: more "
+                                      "than one member that is not named would be needed");
     const bool plain = keys.named == 0 && o.min == 0 && o.max == kUnbounded;
     const std::uint32_t number = program_.add_rule("object", true);
     Program::Rule& rule = program_.rules[number];
@@ -461,14 +213,8 @@ class SchemaWriter {
   }
 
   Program& program_;
-  const json::value& schema_;
-  std::string_view what_;
   SchemaOptions options_;
-  Budget& budget_;
-  SchemaReader reader_;
-  std::deque<Node> nodes_;
-  std::map<Need, NodeId> ids_;
-  std::map<DfaPtr, DfaPtr> numbers_;                // as written
+  SchemaPlanner planner_;
   std::map<std::uint32_t, std::uint32_t> strings_;  // rules of counted strings
 };
 

@@ -16,12 +16,16 @@
 //    arithmetics.
 //  - `out` may be one of the inputs only where it says "in place".
 //  - Called from the engine thread only.
+//  - An asynchronous backend queues ops and returns; they run in the order of the calls. write()
+//  and
+//    copy() are queued too, read() waits.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -106,10 +110,60 @@ struct AttentionParams {
   float softcap = 0;  // > 0: score becomes softcap * tanh(score / softcap)
 };
 
+// One of the products that share their input.
+struct MatmulPart {
+  Tensor out;        // (T,N)
+  const Weight* w;   // (N,K)
+  Tensor bias = {};  // (N) or undefined
+};
+
+// An RMS norm of the rows before they are multiplied; undefined: none.
+struct InputNorm {
+  Tensor w = {};  // (K)
+  float eps = 0;
+  Tensor scratch = {};  // (T,K), for backends that norm first
+};
+
+// RMS norms of each head of q and k, of width D; undefined: none.
+struct HeadNorms {
+  Tensor q = {}, k = {};
+  float eps = 0;
+};
+
+// How the next token of a row is drawn: temperature, top_k, top_p and min_p, in this order, with
+// the meaning they have in sampling/. Weights are integers there, so that every backend draws the
+// same token from the same logits.
+struct DrawRow {
+  std::uint64_t bits = 0;  // the random number
+  double scale = 1;        // 1 / temperature
+  double top_p = 1;        // 1: off
+  double max_nats = 0;     // -log(min_p); infinite: off
+  std::int32_t top_k = 0;  // 0: off; 1: the best token, whatever the rest says
+  std::int32_t slot = -1;  // where in `last` the token goes; -1: the row is not drawn
+};
+// What came of it.
+struct DrawnRow {
+  std::int32_t token = -1;
+  std::int32_t status = 0;  // 0: drawn; 1: a NaN among the logits; 2: all of them -inf
+};
+
+// When a step ran on the device, by its own clock.
+struct StepTimes {
+  std::int64_t busy_ns = 0;  // from its first op to its last
+  std::int64_t idle_ns = 0;  // between the end of the step before it and its first op
+};
+
 // What the machine can do with this backend's threads, measured.
 struct Peak {
   double read_gb_s = 0;  // memory, read only
   double gflop_s = 0;    // of the fastest matmul instruction the backend uses
+};
+
+// What the calls of one op took together, on the host's clock.
+struct OpTime {
+  const char* op;
+  std::int64_t calls;
+  double seconds;
 };
 
 class Backend {
@@ -119,10 +173,22 @@ class Backend {
   virtual std::string description() const = 0;  // with what was found: "cpu (avx512, 2 threads)"
   virtual int threads() const { return 1; }
   virtual Peak measure_peak() = 0;  // takes about a second
+  virtual bool asynchronous() const { return false; }
+  // Bytes that allocate() can still give, if known. By default the host's.
+  virtual std::optional<std::int64_t> free_memory() const;
+  // Rows of logits that are computed at once: enough to share one pass over the head's weights, few
+  // enough that the buffer stays small for any vocabulary.
+  virtual int head_rows() const { return 32; }
+
+  // Times every op from now on, from zero. Called while no op runs.
+  void time_ops(bool on) { timing_ = on, depth_ = 0, op_times_.clear(); }
+  const std::vector<OpTime>& op_times() const { return op_times_; }
 
   // Memory and weights; at load only.
   virtual Result<Buffer> allocate(std::int64_t bytes) = 0;
-  // Host memory to this backend's memory.
+  // Memory that host code may use too, for results that come back by read_later().
+  virtual Result<Buffer> allocate_shared(std::int64_t bytes) { return allocate(bytes); }
+  // Host memory to this backend's memory. `from` may change as soon as the call returns.
   virtual void write(void* to, const void* from, std::int64_t bytes) = 0;
   // The other way. Returns where the bytes can be read on the host until the next op: `from` itself
   // where that is host memory, otherwise `staging`, filled.
@@ -136,6 +202,18 @@ class Backend {
   virtual std::int64_t kv_page_bytes(const KvShape& shape) const = 0;
   // Within this backend's memory; the ranges do not overlap.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+  // Steps. What is queued between begin_step() and end_step() is one; wait(ticket) returns when it
+  // is through. At most kStepsInFlight tickets are out. `follows`: there was work since the step
+  // before, so that a gap between the two is a loss.
+  static constexpr int kStepsInFlight = 2;
+  virtual void begin_step(std::uint64_t /*step*/, bool /*follows*/) {}
+  virtual int end_step() { return 0; }
+  virtual StepTimes wait(int /*ticket*/) { return {}; }
+  // Queues a copy to memory of allocate_shared(); it is there when the step's ticket is.
+  virtual void read_later(void* to, const void* from, std::int64_t bytes) { copy(to, from, bytes); }
+  // Makes `calls`, which call ops only. The same key promises the same ops on the same tensors, so
+  // that a backend may record the calls and replay them.
+  virtual void repeat(std::uint64_t /*key*/, const std::function<void()>& calls) { calls(); }
   // One page of one layer to another of the same cache.
   void copy_kv_page(const KvCache& cache, std::int64_t from, std::int64_t to);
 
@@ -171,6 +249,25 @@ class Backend {
   // Fusions: speed only. The default composes the ops above.
   // residual += delta; out = rms_norm(residual).  all (T,E); out is neither input
   void add_rms_norm(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps);
+  // The products of x, normed, with each weight.  x (T,K)
+  void matmul_group(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm = {});
+  // out = activation(x * gate^T) * (x * up^T), with x normed and biases.  out, scratch (T,F); x
+  // (T,E)
+  void matmul_glu(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm, const Weight& gate,
+                  Tensor gate_bias, const Weight& up, Tensor up_bias, Activation activation);
+  // out += x * w^T + bias.                     out, scratch (T,N), x (T,K)
+  void matmul_add(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias = {});
+  // Norms the heads of q and k, rotates them (table undefined: not) and stores k and v.
+  void rope_store_kv(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+                     const KvCache& cache, const KvIndex& index);
+
+  // For asynchronous backends only: what keeps a sampled token on the device.
+  // ids[t] = last[-1 - ids[t]] where ids[t] is negative.  ids (T) i32, last (slots) i32
+  void feed_tokens(Tensor ids, Tensor last);
+  // Draws a token for each of the M rows that have a slot; writes it to last[slot] and drawn[m].
+  // rows, drawn: M of them in this backend's memory; logits (M,V). `greedy`: top_k is 1 in all
+  // rows.
+  void draw(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits, bool greedy);
 
  protected:
   virtual void embed_(Tensor out, const Weight& table, Tensor ids, float scale) = 0;
@@ -188,11 +285,31 @@ class Backend {
   virtual void softcap_(Tensor x, float cap) = 0;
   virtual void gather_rows_(Tensor out, Tensor x, Tensor rows) = 0;
   virtual void add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps);
+  virtual void matmul_group_(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm);
+  virtual void matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
+                           const Weight& gate, Tensor gate_bias, const Weight& up, Tensor up_bias,
+                           Activation activation);
+  virtual void matmul_add_(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias);
+  virtual void rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+                              const KvCache& cache, const KvIndex& index);
+  virtual void feed_tokens_(Tensor ids, Tensor last);
+  virtual void draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits, bool greedy);
+
+ private:
+  class Timed;
+  bool timing_ = false;
+  int depth_ = 0;
+  std::vector<OpTime> op_times_;
 };
 
 struct BackendOptions {
   int threads = 0;  // 0: as many as this process may use
-  std::string isa;  // cpu only: "avx2", "avx512", "vnni", "bf16", "amx"; empty: the best there is
+  std::string isa =
+      {};  // cpu only: "avx2", "avx512", "vnni", "bf16", "amx"; empty: the best there is
+  // cuda: one kernel and one order of summation for every number of rows. The others always do so.
+  bool deterministic = false;
+  bool synchronous =
+      false;  // cuda: every op waits until it is through, so that an error has a name
 };
 
 // One per folder kernels/<name>/, listed by CMake.
@@ -203,6 +320,8 @@ struct BackendDef {
   Result<std::unique_ptr<Backend>> (*create)(const BackendOptions& options);
 };
 std::span<const BackendDef* const> all_backends();
+// Folders that this build left out, and why: "cuda: nvcc was not found". May be empty.
+std::span<const char* const> absent_backends();
 
 // `name`: a backend's name or "auto".
 Result<std::unique_ptr<Backend>> create_backend(const std::string& name,

@@ -101,7 +101,10 @@ TEST(Rope, AgreesWithRef) {
     Tensor ta = arena.f32({5, 6, 2}), tb = arena.f32({5, 6, 2});
     ref->rope_table(ta, positions, freq, 1.1f);
     c.backend->rope_table(tb, positions, freq, 1.1f);
-    EXPECT_TRUE(same_bits(ta, tb)) << c.label;
+    if (is_cuda(c))
+      EXPECT_LE(max_difference(ta, tb), 1e-6f) << c.label;  // another library's sine
+    else
+      EXPECT_TRUE(same_bits(ta, tb)) << c.label;
     Tensor xa = arena.random({5, 3, 20}), xb = arena.f32({5, 3, 20});
     c.backend->add(xb.view({5, 60}), xa.view({5, 60}), arena.f32({5, 60}));
     ref->rope(xa, ta);

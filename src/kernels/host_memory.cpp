@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 namespace vitrine {
 
@@ -17,6 +18,15 @@ Result<Buffer> allocate_host(std::int64_t bytes) {
   return Buffer(data, bytes, [size](void* p) {
     if (p != nullptr) ::munmap(p, size);
   });
+}
+
+std::optional<std::int64_t> free_host_memory() {
+  std::ifstream info("/proc/meminfo");
+  std::string key;
+  std::int64_t kib = 0;
+  while (info >> key >> kib && key != "MemAvailable:") info.ignore(64, '\n');
+  if (key != "MemAvailable:") return std::nullopt;
+  return kib * 1024;
 }
 
 }  // namespace vitrine

@@ -18,7 +18,7 @@ namespace vitrine::testing {
 
 inline std::unique_ptr<Backend> make_backend(const std::string& name, const std::string& isa = {},
                                              int threads = 1) {
-  auto backend = create_backend(name, {threads, isa});
+  auto backend = create_backend(name, {.threads = threads, .isa = isa, .synchronous = true});
   EXPECT_TRUE(backend.ok()) << (backend.ok() ? "" : backend.error().message);
   return std::move(backend).value();
 }
@@ -32,7 +32,24 @@ inline std::vector<std::string> cpu_isas() {
   return isas;
 }
 
-// Backends to hold against ref: each instruction set, with one thread and with several.
+// The GPU, where there is one; every op is waited for.
+inline std::unique_ptr<Backend> make_cuda(bool deterministic = false) {
+  auto backend = create_backend("cuda", {.deterministic = deterministic, .synchronous = true});
+  return backend.ok() ? std::move(backend).value() : nullptr;
+}
+
+// Memory that every backend of this machine can use.
+inline Buffer shared_memory(std::int64_t bytes) {
+  static const std::unique_ptr<Backend> owner = [] {
+    auto cuda = make_cuda();
+    return cuda ? std::move(cuda) : make_backend("ref");
+  }();
+  auto memory = owner->allocate_shared(bytes);
+  EXPECT_TRUE(memory.ok()) << (memory.ok() ? "" : memory.error().message);
+  return std::move(memory).value();
+}
+
+// Backends to hold against ref: each instruction set, with one thread and with several; the GPU.
 struct Candidate {
   std::string label;
   std::unique_ptr<Backend> backend;
@@ -42,6 +59,24 @@ inline std::vector<Candidate> candidates() {
   for (const std::string& isa : cpu_isas())
     for (int threads : {1, 3})
       out.push_back({isa + "/" + std::to_string(threads), make_backend("cpu", isa, threads)});
+  for (bool deterministic : {false, true})
+    if (auto cuda = make_cuda(deterministic))
+      out.push_back({deterministic ? "cuda/deterministic" : "cuda", std::move(cuda)});
+  return out;
+}
+inline bool is_cuda(const Candidate& c) { return c.label.rfind("cuda", 0) == 0; }
+
+// Two of a kind that promises a row the same bits in every batch.
+struct ExactPair {
+  std::string label;
+  std::unique_ptr<Backend> one, many;
+};
+inline std::vector<ExactPair> exact_pairs() {
+  std::vector<ExactPair> out;
+  for (const std::string& isa : cpu_isas())
+    out.push_back({isa, make_backend("cpu", isa, 1), make_backend("cpu", isa, 3)});
+  if (auto cuda = make_cuda(true))
+    out.push_back({"cuda/deterministic", std::move(cuda), make_cuda(true)});
   return out;
 }
 
@@ -50,8 +85,9 @@ class Arena {
  public:
   explicit Arena(unsigned seed = 1) : rng_(seed) {}
   Tensor f32(Shape shape, float fill = 0) {
-    floats_.push_back(std::make_unique<std::vector<float>>(shape.elements() + 16, fill));
-    return {floats_.back()->data(), DType::kF32, shape};
+    Tensor t{allocate(shape.elements() + 16), DType::kF32, shape};
+    std::fill_n(t.f32(), shape.elements() + 16, fill);
+    return t;
   }
   Tensor random(Shape shape, float scale = 1) {
     Tensor t = f32(shape);
@@ -60,8 +96,10 @@ class Arena {
     return t;
   }
   Tensor i32(const std::vector<std::int32_t>& values) {
-    ints_.push_back(std::make_unique<std::vector<std::int32_t>>(values));
-    return {ints_.back()->data(), DType::kI32, {static_cast<std::int64_t>(values.size())}};
+    auto n = static_cast<std::int64_t>(values.size());
+    Tensor t{allocate(n), DType::kI32, {n}};
+    std::copy(values.begin(), values.end(), t.i32());
+    return t;
   }
   MatrixSource matrix(const Format& format, std::int64_t rows, std::int64_t cols, float scale = 1) {
     Tensor values = random({rows, cols}, scale);
@@ -76,9 +114,12 @@ class Arena {
   std::mt19937& rng() { return rng_; }
 
  private:
+  void* allocate(std::int64_t elements) {
+    memory_.push_back(shared_memory(elements * 4));
+    return memory_.back().data();
+  }
   std::mt19937 rng_;
-  std::vector<std::unique_ptr<std::vector<float>>> floats_;
-  std::vector<std::unique_ptr<std::vector<std::int32_t>>> ints_;
+  std::vector<Buffer> memory_;
 };
 
 inline float max_difference(const Tensor& a, const Tensor& b) {

@@ -94,18 +94,15 @@ Result<std::unique_ptr<Model>> Qwen3::load(const ModelFile& file, Backend& backe
 }
 
 void Qwen3::forward(const ModelInput& in, Tensor hidden) {
-  auto [x, h, d] = stream_.rows(in.tokens());  // (T,E)
-  b_.embed(x, *embed_, in.ids);
+  Stream stream = stream_.rows(in.tokens());  // (T,E) each
+  b_.embed(stream.x, *embed_, in.ids);
   Tensor rope = rope_(b_, in.positions);
   for (int i = 0; i < c_.layers; ++i) {
     const Layer& l = layers_[i];
-    l.attn_norm.rms(b_, h, x);
-    l.attn(b_, in, i, d, h, rope, attn_);
-    b_.add_rms_norm(h, x, d, l.ffn_norm.w, l.ffn_norm.eps);
-    l.ffn(b_, d, h, ffn_);
-    b_.add(x, x, d);
+    l.attn.residual(b_, in, i, stream, l.attn_norm, rope, attn_);
+    l.ffn.residual(b_, stream, l.ffn_norm, ffn_);
   }
-  b_.gather_rows(hidden, x, in.out_rows);
+  b_.gather_rows(hidden, stream.x, in.out_rows);
   norm_.rms(b_, hidden, hidden);
 }
 

@@ -34,6 +34,8 @@ struct Norm {
   bool defined() const { return w.defined(); }
   void rms(Backend& on, Tensor out, Tensor x) const { on.rms_norm(out, x, w, eps); }
   void layer(Backend& on, Tensor out, Tensor x) const { on.layer_norm(out, x, w, b, eps); }
+  // As part of a product.
+  InputNorm before(Tensor scratch) const { return {w, eps, scratch}; }
 };
 
 // The rows of a step on their way through the layers, (T,E) each.
@@ -59,6 +61,14 @@ struct Attention {
   // out (T,E) = attention of x (T,E) in layer `layer`. `rope`: (T,R/2,2), undefined for none.
   void operator()(Backend& b, const ModelInput& in, int layer, Tensor out, Tensor x, Tensor rope,
                   const Scratch& s) const;
+  // x += attention of x, RMS-normed.
+  void residual(Backend& b, const ModelInput& in, int layer, const Stream& stream, const Norm& norm,
+                Tensor rope, const Scratch& s) const;
+
+ private:
+  // All but the output projection; (T,H*D).
+  Tensor heads_of(Backend& b, const ModelInput& in, int layer, Tensor x, const InputNorm& norm,
+                  Tensor rope, const Scratch& s) const;
 };
 
 // down(activation(gate(x)) * up(x))
@@ -70,6 +80,8 @@ struct GatedFfn {
   };
   static Scratch scratch(WeightLoader& w, int max_tokens, int ffn);
   void operator()(Backend& b, Tensor out, Tensor x, const Scratch& s) const;
+  // x += the same of x, RMS-normed.
+  void residual(Backend& b, const Stream& stream, const Norm& norm, const Scratch& s) const;
 };
 
 // down(activation(up(x)))

@@ -11,7 +11,7 @@ struct F16 {
   struct Block {
     std::uint16_t w;
   };
-  static void decode(const Block& b, float* out) { *out = fp16_to_float(b.w); }
+  static constexpr void decode(const Block& b, float* out) { *out = fp16_to_float(b.w); }
   static void encode(const float* x, Block& b) { b.w = float_to_fp16(*x); }
 };
 

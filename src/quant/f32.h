@@ -10,7 +10,7 @@ struct F32 {
   struct Block {
     float w;
   };
-  static void decode(const Block& b, float* out) { *out = b.w; }
+  static constexpr void decode(const Block& b, float* out) { *out = b.w; }
   static void encode(const float* x, Block& b) { b.w = *x; }
 };
 

@@ -6,7 +6,7 @@
 
 namespace vitrine {
 
-inline float bf16_to_float(std::uint16_t bits) {
+constexpr float bf16_to_float(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
@@ -16,7 +16,7 @@ inline std::uint16_t float_to_bf16(float x) {
   return static_cast<std::uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
 
-inline float fp16_to_float(std::uint16_t bits) {
+constexpr float fp16_to_float(std::uint16_t bits) {
   std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
   std::uint32_t exponent = (bits >> 10) & 0x1F, mantissa = bits & 0x3FF;
   if (exponent == 0x1F) return std::bit_cast<float>(sign | 0x7F800000 | (mantissa << 13));

@@ -17,7 +17,7 @@ struct Q4_0 {
     std::uint16_t d;
     std::uint8_t q[16];
   };
-  static void decode(const Block& b, float* out) {
+  static constexpr void decode(const Block& b, float* out) {
     float d = fp16_to_float(b.d);
     for (int i = 0; i < 16; ++i) {
       out[i] = static_cast<float>((b.q[i] & 15) - 8) * d;

@@ -18,7 +18,7 @@ struct Q4_K {
     std::uint8_t scales[12];
     std::uint8_t q[128];
   };
-  static void decode(const Block& b, float* out) {
+  static constexpr void decode(const Block& b, float* out) {
     float d = fp16_to_float(b.d), dmin = fp16_to_float(b.dmin);
     for (int j = 0; j < 8; ++j) {
       int scale = 0, min = 0;

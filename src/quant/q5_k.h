@@ -19,7 +19,7 @@ struct Q5_K {
     std::uint8_t high[32];
     std::uint8_t q[128];
   };
-  static void decode(const Block& b, float* out) {
+  static constexpr void decode(const Block& b, float* out) {
     float d = fp16_to_float(b.d), dmin = fp16_to_float(b.dmin);
     for (int j = 0; j < 8; ++j) {
       int scale = 0, min = 0;

@@ -24,7 +24,7 @@ struct Q6_K {
     std::int8_t scales[16];
     std::uint16_t d;
   };
-  static void decode(const Block& b, float* out) {
+  static constexpr void decode(const Block& b, float* out) {
     float d = fp16_to_float(b.d);
     for (int i = 0; i < 256; ++i) {
       int half = i / 128, quarter = i % 128 / 32, l = i % 32;

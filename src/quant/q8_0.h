@@ -17,7 +17,7 @@ struct Q8_0 {
     std::uint16_t d;
     std::int8_t q[32];
   };
-  static void decode(const Block& b, float* out) {
+  static constexpr void decode(const Block& b, float* out) {
     float d = fp16_to_float(b.d);
     for (int i = 0; i < 32; ++i) out[i] = d * static_cast<float>(b.q[i]);
   }

@@ -5,8 +5,8 @@
 // logit, then ascending id. Nothing here sorts more than it must: a set starts as a view of the
 // model's logits (dense), becomes a list at the first cut, and is only ever partitioned around the
 // place in the order that a cut or a draw asks for: a histogram finds the neighbourhood, a
-// quickselect the place in it. Weights are integers (weight.h), so the outcome is the same as that
-// of a full sort.
+// quickselect the place in it. Weights are integers (base/draw_weight.h), so the outcome is the
+// same as that of a full sort.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "sampling/weight.h"
+#include "base/draw_weight.h"
 
 namespace vitrine {
 

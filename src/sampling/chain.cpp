@@ -76,6 +76,17 @@ Choice Chain::sample(std::span<const float> logits, SamplerState& history, const
   return choice;
 }
 
+std::optional<DeviceDraw> Chain::on_device() const {
+  DeviceDraw draw;
+  int order = 0;
+  for (const Stage& stage : stages_) {
+    if (stage.def->on_device == nullptr || stage.def->order < order) return std::nullopt;
+    order = stage.def->order;
+    stage.def->on_device(draw, std::span(stage.values).first(stage.def->params.size()));
+  }
+  return draw;
+}
+
 bool Chain::uses_history() const {
   return std::any_of(stages_.begin(), stages_.end(),
                      [](const Stage& stage) { return stage.def->uses_history; });

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,9 @@ class Chain {
   Choice sample(std::span<const float> logits, SamplerState& history, const DrawSpec& draw,
                 Scratch& scratch) const;
 
+  // The same as a device would do it; none when a transform is the host's alone or the order is not
+  // the default one.
+  std::optional<DeviceDraw> on_device() const;
   // False: a SamplerState() that tracks nothing is enough.
   bool uses_history() const;
   // The names of the active transforms, in the order they run.

@@ -40,6 +40,14 @@ struct Param {
   const char* help;
 };
 
+// What a device can do by itself, in the default order.
+struct DeviceDraw {
+  double scale = 1;                                           // of the logits
+  int top_k = 0;                                              // 0: off; 1: the best token only
+  double top_p = 1;                                           // 1: off
+  double max_nats = std::numeric_limits<double>::infinity();  // min_p, below the best
+};
+
 // What a transform sees besides the candidates.
 struct SamplerInput {
   std::span<const double> values;  // in the order of SamplerDef::params
@@ -58,6 +66,8 @@ struct SamplerDef {
   bool (*active)(std::span<const double> values, const BiasTable& bias) = nullptr;
   // On the step path: must not allocate. Leaves at least one candidate.
   void (*apply)(Candidates& candidates, const SamplerInput& in);
+  // Enters its values for a device to do the same. Null: only the host can.
+  void (*on_device)(DeviceDraw& draw, std::span<const double> values) = nullptr;
 };
 
 inline constexpr std::size_t kMaxParamsPerSampler = 4;

@@ -13,8 +13,8 @@
 
 #include "engine/engine.h"
 #include "sampling/params.h"
-#include "server/constraint_source.h"
 #include "server/http.h"
+#include "tokenizer/constraint_source.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vitrine {

@@ -55,36 +55,4 @@ std::optional<ConstraintSpec> read_constraint(JsonFields& fields) {
   return std::move(found[0]);
 }
 
-Result<std::shared_ptr<ConstraintCompiler>> make_constraint_compiler(const Tokenizer& tokenizer) {
-  if (tokenizer.kind() == "WordPiece" || tokenizer.kind() == "word level")
-    return make_error(ErrorCode::kUnsupported,
-                      "a {} tokenizer adds spaces between its tokens, so texts cannot be "
-                      "constrained byte by byte",
-                      tokenizer.kind());
-  std::vector<std::string> pieces(static_cast<std::size_t>(tokenizer.vocab_size()));
-  for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id)
-    if (!tokenizer.is_special(id)) pieces[id] = tokenizer.piece(id);
-  return std::make_shared<ConstraintCompiler>(std::move(pieces));
-}
-
-Result<std::shared_ptr<const Constraint>> ConstraintSource::compile(
-    const Tokenizer* tokenizer, const ConstraintSpec& spec) const {
-  if (tokenizer == nullptr)
-    return make_error(ErrorCode::kUnsupported,
-                      "{}: the model has no tokenizer, so there is no text to constrain",
-                      spec.name);
-  std::shared_ptr<ConstraintCompiler> compiler;
-  {
-    std::lock_guard lock(mutex_);
-    if (!compiler_) {
-      auto made = make_constraint_compiler(*tokenizer);
-      if (!made.ok())
-        return make_error(made.error().code, "{}: {}", spec.name, made.error().message);
-      compiler_ = std::move(*made);
-    }
-    compiler = compiler_;
-  }
-  return compiler->compile(spec);
-}
-
 }  // namespace vitrine

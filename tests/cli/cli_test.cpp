@@ -47,6 +47,9 @@ TEST(Usage, WrongUsageIsTwo) {
       {"inspect"},
       {"bench", kLlama, "-p", "0"},
       {"bench", kLlama, "-n", "-3"},
+      {"bench"},
+      {"bench", kLlama, "--random", "llama-1b:bf16"},
+      {"bench", "--random", "llama-1b"},
       {"run"},
   };
   for (const auto& args : wrong) {
@@ -271,6 +274,30 @@ TEST(Bench, HasEveryFieldAndTheSameHash) {
   for (const char* word : {"prefill", "decode", "tok/s", "peak", "logits"})
     EXPECT_THAT(e.out, HasSubstr(word));
   expect_refused({"bench", kLlama, "-p", "512", "-n", "4"}, {"516", "128"});
+}
+
+TEST(Bench, RunsSeveralSequencesAndRandomWeights) {
+  json::object a = vitrine_json(
+      {"bench", kLlama, "-p", "16", "-n", "4", "-r", "1", "--sequences", "3", "--backend", "cpu"});
+  EXPECT_EQ(a.at("sequences").to_number<int>(), 3);
+  EXPECT_GT(a.at("decode").at("tok_s").to_number<double>(), 0);
+  expect_refused({"bench", "--random", "llama-8b:q3"}, {"q3", "llama-1b", "q4_k_m"});
+}
+
+// --- devices
+
+TEST(Devices, TellsWhatCanComputeHere) {
+  json::object a = vitrine_json({"devices"});
+  bool cpu = false, chosen = false;
+  for (const json::value& b : a.at("backends").as_array()) {
+    bool usable = b.at("usable").as_bool();
+    cpu = cpu || (b.at("backend").as_string() == "cpu" && usable);
+    EXPECT_EQ(usable, b.as_object().contains("found"));
+    EXPECT_EQ(!usable, b.as_object().contains("reason"));
+    chosen = chosen || (usable && b.at("auto").as_bool());
+  }
+  EXPECT_TRUE(cpu);
+  EXPECT_TRUE(chosen);
 }
 
 // --- tokenizer

@@ -12,17 +12,15 @@ struct Fixed {
   const char* prompt;
   const char* text;
 };
-// Greedy answers, with margins that no arithmetic of ours comes near.
+// Greedy answers in which the best token leads by at least 0.15 in log probability (0.6 in the first
+// two), the end included: more than any arithmetic of ours is off.
 constexpr Fixed kFixed[] = {
-    {"<|im_start|>user\nWhat is a token?<|im_end|>\n<|im_start|>assistant\n",
-     "A token is the smallest unit a language model works with. It is often a word or a part of a "
-     "word. Every token has a number, called its id."},
-    {"<|im_start|>user\nWhat is the KV cache?<|im_end|>\n<|im_start|>assistant\n",
-     "The KV cache keeps the keys and values of all tokens read so far, so that they need not be "
-     "computed again for every new token."},
-    {"The old man looked out of the window and",
-     " saw the moonlight shining through the windows of the house. He was a tall, thin man with a "
-     "beard, and"},
+    {"<|im_start|>user\nWhat is a tokenizer?<|im_end|>\n<|im_start|>assistant\n",
+     "A tokenizer turns text into token ids, and token ids back into text."},
+    {"<|im_start|>user\nWhat is attention?<|im_end|>\n<|im_start|>assistant\n",
+     "Attention lets each token look at the earlier tokens and take what it needs from them."},
+    {"The King of France",
+     ", and the King of France, was a man of the world, and he was a man of the world. He"},
 };
 
 TEST(Demo, GreedyAnswersAreTheSameOnEveryBackend) {

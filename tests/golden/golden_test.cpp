@@ -41,6 +41,29 @@ TEST_P(GoldenModel, CpuWithF32Weights) {
   }
 }
 
+TEST_P(GoldenModel, Cuda) {
+  if (const char* reason = no_cuda()) GTEST_SKIP() << reason;
+  for (DType kv : {DType::kF32, DType::kF16, DType::kBF16})
+    for (bool deterministic : {false, true}) {
+      SCOPED_TRACE(
+          fmt::format("KV type {}, deterministic {}", static_cast<int>(kv), deterministic));
+      double tolerance = kv == DType::kBF16 ? 0.2 : 0.1;
+      EXPECT_TRUE(agrees(golden_, run(model_, cuda_options(kv, deterministic)), tolerance, 0.05));
+    }
+}
+
+TEST_P(GoldenModel, DeterministicCudaGivesTheSameBitsHoweverCut) {
+  if (const char* reason = no_cuda()) GTEST_SKIP() << reason;
+  EngineOptions options = cuda_options(DType::kF16, true);
+  Outcome whole = run(model_, options);
+  for (int step_tokens : {1, 7}) {
+    options.step_tokens = step_tokens;
+    EXPECT_TRUE(same_bits(whole, run(model_, options))) << step_tokens;
+  }
+  options.commit_delay = 0;
+  EXPECT_TRUE(same_bits(whole, run(model_, options))) << "commits at once";
+}
+
 // No bit depends on how the prompt is cut, on the threads, or on when steps are committed.
 TEST_P(GoldenModel, SameBitsHoweverCut) {
   for (const std::string& isa : cpu_isas()) {

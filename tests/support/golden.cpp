@@ -83,6 +83,20 @@ EngineOptions ref_options() {
   return o;
 }
 
+const char* no_cuda() {
+  static const std::string reason = [] {
+    auto backend = create_backend("cuda", {});
+    return backend.ok() ? std::string() : backend.error().message;
+  }();
+  return reason.empty() ? nullptr : reason.c_str();
+}
+
+EngineOptions cuda_options(DType kv_dtype, bool deterministic) {
+  EngineOptions o;
+  o.backend = "cuda", o.kv_dtype = kv_dtype, o.deterministic = deterministic;
+  return o;
+}
+
 EngineOptions cpu_options(const std::string& isa, DType kv_dtype) {
   EngineOptions o;
   o.backend = "cpu";

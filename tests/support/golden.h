@@ -42,6 +42,9 @@ Outcome run_model(const ModelPtr& model, const EngineOptions& options,
 std::vector<std::string> cpu_isas();
 EngineOptions ref_options();
 EngineOptions cpu_options(const std::string& isa, DType kv_dtype);
+// Null where there is a GPU that the cuda backend can use; otherwise why not.
+const char* no_cuda();
+EngineOptions cuda_options(DType kv_dtype, bool deterministic = false);
 
 // Largest difference over the positions that both have; infinite when they share none.
 double max_difference(const std::map<int, std::vector<float>>& a,

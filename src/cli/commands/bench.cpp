@@ -6,15 +6,17 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/output.h"
+#include "formats/random_model.h"
 
 namespace vitrine {
 namespace {
 
 struct Flags {
   ModelFlag model;
+  std::string random;
   EngineFlags engine;
   int prompt = 512, tokens = 64, repeat = 3;
-  bool json = false;
+  bool json = false, ops = false;
 };
 
 double median(std::vector<double> values) {
@@ -36,69 +38,153 @@ std::uint64_t hash_logits(const std::vector<float>& row) {
 
 struct Run {
   double prefill_tok_s, prefill_gflop_s, decode_tok_s, decode_gb_s;
+  // Of a decode step: the engine thread's time by what it does, and the device's idle time.
+  double plan_us, launch_us, results_us, commit_us, idle_share;
+  double host_us() const { return plan_us + launch_us + results_us + commit_us; }
   std::uint64_t hash;
 };
 
-// One generation; figures from the step records it left.
+// As many generations as there are sequences, side by side; figures from the step records they
+// left.
 Result<Run> run_once(Engine& engine, const Flags& f) {
-  Request request;
-  int vocab = engine.model().vocab;
-  for (int i = 0; i < f.prompt; ++i)
-    request.prompt.push_back(static_cast<std::int32_t>((i * 7919LL + 13) % vocab));
-  request.max_tokens = f.tokens;
-  request.ignore_eos = true;
-  request.logit_positions = {f.prompt - 1};
-  VT_RETURN_IF_ERROR(request.sampling.set("temperature", 0));
+  int vocab = engine.model().vocab, sequences = engine.memory().sequences;
   auto before = engine.records();
   std::uint64_t first = before.empty() ? 0 : before.back().step + 1;
-  VT_TRY(auto stream, engine.submit(std::move(request)));
-  const Finish& finish = stream->wait();
-  if (finish.reason == FinishReason::kError)
-    return make_error(ErrorCode::kInvalid, "{}", finish.error);
-  // The record of the last step is written just after the stream closes.
-  int last = f.prompt + finish.account.usage.completion_tokens - 1;
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  for (int s = 0; s < sequences; ++s) {
+    Request request;
+    for (int i = 0; i < f.prompt; ++i)
+      request.prompt.push_back(static_cast<std::int32_t>((i * 7919LL + s * 104729LL + 13) % vocab));
+    request.max_tokens = f.tokens;
+    request.ignore_eos = true;
+    // Of the first only, to hash them. Nothing comes from the cache, which saw the prompts before.
+    if (s == 0) request.logit_positions = {f.prompt - 1};
+    request.cache_salt = fmt::format("{}.{}", first, s);
+    VT_RETURN_IF_ERROR(request.sampling.set("temperature", 0));
+    VT_TRY(auto stream, engine.submit(std::move(request)));
+    streams.push_back(std::move(stream));
+  }
+  std::int64_t expected = 0;
+  for (const auto& stream : streams) {
+    const Finish& finish = stream->wait();
+    if (finish.reason == FinishReason::kError)
+      return make_error(ErrorCode::kInvalid, "{}", finish.error);
+    expected += f.prompt + finish.account.usage.completion_tokens - 1;
+  }
+  // The record of the last step is written just after the streams close.
   auto complete = [&] {
-    auto records = engine.records();
-    if (records.empty() || records.back().step < first) return false;
-    const StepEntry& entry = records.back().entries[0];
-    return entry.first + entry.tokens >= last;
+    std::int64_t rows = 0;
+    for (const StepRecord& r : engine.records())
+      if (r.step >= first) rows += r.prefill_tokens + r.decode_tokens;
+    return rows >= expected;
   };
   while (!complete()) std::this_thread::yield();
   double prefill_ns = 0, prefill_tokens = 0, flops = 0, decode_ns = 0, decode_tokens = 0, bytes = 0;
+  double steps = 0, plan_ns = 0, launch_ns = 0, results_ns = 0, commit_ns = 0, busy_ns = 0,
+         idle_ns = 0;
   for (const StepRecord& r : engine.records()) {
     if (r.step < first) continue;
     auto ns = static_cast<double>(r.total_ns());
     if (r.prefill_tokens > 0) {
       prefill_ns += ns, prefill_tokens += r.prefill_tokens, flops += r.flops;
-    } else {
+    } else if (r.decode_tokens == sequences) {
       decode_ns += ns, decode_tokens += r.decode_tokens;
       bytes += static_cast<double>(r.weight_bytes + r.kv_read_bytes);
+      steps += 1, plan_ns += static_cast<double>(r.plan_ns);
+      launch_ns += static_cast<double>(r.forward_ns), commit_ns += static_cast<double>(r.commit_ns);
+      results_ns += static_cast<double>(r.sample_ns - r.wait_ns);
+      busy_ns += static_cast<double>(r.device_ns), idle_ns += static_cast<double>(r.device_idle_ns);
     }
   }
-  const auto& logits = stream->logits().at(f.prompt - 1);
-  return Run{1e9 * prefill_tokens / prefill_ns, flops / prefill_ns,
-             decode_ns > 0 ? 1e9 * decode_tokens / decode_ns : 0,
-             decode_ns > 0 ? bytes / decode_ns : 0, hash_logits(logits)};
+  const auto& logits = streams[0]->logits().at(f.prompt - 1);
+  auto per = [](double sum, double by) { return by > 0 ? sum / by : 0; };
+  return Run{1e9 * per(prefill_tokens, prefill_ns),
+             per(flops, prefill_ns),
+             1e9 * per(decode_tokens, decode_ns),
+             per(bytes, decode_ns),
+             1e-3 * per(plan_ns, steps),
+             1e-3 * per(launch_ns, steps),
+             1e-3 * per(results_ns, steps),
+             1e-3 * per(commit_ns, steps),
+             per(idle_ns, busy_ns + idle_ns),
+             hash_logits(logits)};
+}
+
+// Seconds of each op in a run of prefill alone, and in one that decodes too, less the former.
+struct OpRow {
+  const char* op;
+  double prefill = 0, decode = 0;
+};
+
+Result<std::vector<OpRow>> time_ops(Engine& engine, Flags f) {
+  std::vector<OpRow> rows;
+  auto row = [&](const char* op) -> OpRow& {
+    for (OpRow& r : rows)
+      if (r.op == op) return r;
+    return rows.emplace_back(OpRow{op});
+  };
+  const int tokens = f.tokens;
+  for (bool decode : {false, true}) {
+    f.tokens = decode ? tokens : 1;
+    engine.time_ops(true);
+    auto run = run_once(engine, f);
+    if (!run.ok()) return run.error();
+    for (const OpTime& t : engine.backend().op_times()) {
+      OpRow& r = row(t.op);
+      if (decode)
+        r.decode = std::max(0.0, t.seconds - r.prefill);
+      else
+        r.prefill = t.seconds;
+    }
+    engine.time_ops(false);
+  }
+  std::sort(rows.begin(), rows.end(), [](const OpRow& a, const OpRow& b) {
+    return a.prefill + a.decode > b.prefill + b.decode;
+  });
+  return rows;
+}
+
+void print_ops(const std::vector<OpRow>& rows) {
+  double prefill = 0, decode = 0;
+  for (const OpRow& r : rows) prefill += r.prefill, decode += r.decode;
+  fmt::print("\n{:<16} {:>20}   {:>20}\n", "op", "prefill ms", "decode ms");
+  for (const OpRow& r : rows)
+    fmt::print("{:<16} {:>12.2f} {:>5.1f} %   {:>12.2f} {:>5.1f} %\n", r.op, 1e3 * r.prefill,
+               prefill > 0 ? 100 * r.prefill / prefill : 0, 1e3 * r.decode,
+               decode > 0 ? 100 * r.decode / decode : 0);
 }
 
 Result<int> bench(Flags& f) {
-  VT_TRY(auto file, f.model.open());
+  if (f.model.path.empty() == f.random.empty())
+    return make_error(ErrorCode::kInvalid, "a model or --random is needed, and not both");
+  VT_TRY(auto file, f.random.empty() ? f.model.open() : random_model(f.random));
   int needed = f.prompt + f.tokens;
   if (f.engine.options.context == 0) f.engine.options.context = needed;
   if (f.engine.options.context < needed)
     return make_error(ErrorCode::kInvalid,
                       "--ctx: found {}, {} prompt and {} output tokens need {}",
                       f.engine.options.context, f.prompt, f.tokens, needed);
+  // The records of a run must be there at its end.
+  if (static_cast<std::int64_t>(f.engine.options.sequences) * f.prompt >
+      static_cast<std::int64_t>(f.engine.options.step_tokens) * (Engine::kKeptRecords - f.tokens) /
+          2)
+    return make_error(ErrorCode::kInvalid,
+                      "{} prompts of {} tokens are too many to measure; fewer --sequences, fewer "
+                      "-p or more --step-tokens",
+                      f.engine.options.sequences, f.prompt);
   VT_TRY(auto engine, f.engine.start(file));
-  std::vector<double> prefill, gflops, decode, gbs;
+  std::vector<double> prefill, gflops, decode, gbs, host, idle;
   std::vector<Peak> peaks;
   std::uint64_t hash = 0;
   VT_TRY(Run warm, run_once(*engine, f));
+  Run last = warm;
   for (int i = 0; i < f.repeat; ++i) {
     peaks.push_back(engine->measure_peak());
     VT_TRY(Run r, run_once(*engine, f));
     prefill.push_back(r.prefill_tok_s), gflops.push_back(r.prefill_gflop_s);
     decode.push_back(r.decode_tok_s), gbs.push_back(r.decode_gb_s);
+    host.push_back(r.host_us()), idle.push_back(r.idle_share);
+    last = r;
     hash = r.hash;
   }
   if (hash != warm.hash)
@@ -111,9 +197,18 @@ Result<int> bench(Flags& f) {
   }
   double p_tok = median(prefill), p_flop = median(gflops), d_tok = median(decode),
          d_gb = median(gbs);
+  std::vector<OpRow> ops;
+  if (f.ops) {
+    VT_TRY(ops, time_ops(*engine, f));
+  }
   if (f.json) {
+    json::array op_times;
+    for (const OpRow& r : ops)
+      op_times.push_back(json::object{
+          {"op", r.op}, {"prefill_ms", 1e3 * r.prefill}, {"decode_ms", 1e3 * r.decode}});
     print_json(json::object{
         {"backend", engine->backend().description()},
+        {"sequences", engine->memory().sequences},
         {"prefill", json::object{{"tokens", f.prompt},
                                  {"tok_s", p_tok},
                                  {"gflop_s", p_flop},
@@ -121,19 +216,31 @@ Result<int> bench(Flags& f) {
         {"decode", json::object{{"tokens", f.tokens},
                                 {"tok_s", d_tok},
                                 {"gb_s", d_gb},
-                                {"share_of_peak", d_gb / peak.read_gb_s}}},
+                                {"share_of_peak", d_gb / peak.read_gb_s},
+                                {"host_us_per_step", median(host)},
+                                {"device_idle_share", median(idle)}}},
         {"peak", json::object{{"read_gb_s", peak.read_gb_s}, {"gflop_s", peak.gflop_s}}},
+        {"ops", op_times},
         {"repeat", f.repeat},
         {"logits_hash", fmt::format("{:016x}", hash)}});
     return 0;
   }
-  fmt::print("{}\nmedians of {} runs; peaks measured between them\n\n",
-             engine->backend().description(), f.repeat);
+  fmt::print("{}\n{} sequence{}, medians of {} runs; peaks measured between them\n\n",
+             engine->backend().description(), engine->memory().sequences,
+             engine->memory().sequences == 1 ? "" : "s", f.repeat);
   fmt::print("            tokens        tok/s                  of the peak\n");
   fmt::print("prefill   {:>8} {:>12.1f}  {:>8.1f} GFLOP/s  {:>8.1f} %  of {:.1f}\n", f.prompt,
              p_tok, p_flop, 100 * p_flop / peak.gflop_s, peak.gflop_s);
   fmt::print("decode    {:>8} {:>12.1f}  {:>8.2f} GB/s     {:>8.1f} %  of {:.1f}\n", f.tokens,
              d_tok, d_gb, 100 * d_gb / peak.read_gb_s, peak.read_gb_s);
+  if (engine->backend().asynchronous())
+    fmt::print(
+        "\na decode step: {:.1f} us of the engine's thread (plan {:.1f}, launch {:.1f}, results "
+        "{:.1f}, "
+        "commit {:.1f}), the device idle {:.2f} %\n",
+        median(host), last.plan_us, last.launch_us, last.results_us, last.commit_us,
+        100 * median(idle));
+  if (f.ops) print_ops(ops);
   fmt::print("\nlogits {:016x}\n", hash);
   return 0;
 }
@@ -141,6 +248,11 @@ Result<int> bench(Flags& f) {
 std::function<int()> add(CLI::App& app) {
   auto f = std::make_shared<Flags>();
   f->model.add(app);
+  app.get_option("model")->required(false);
+  app.add_option("--random", f->random,
+                 fmt::format("instead of a model, random weights in memory: SHAPE:TYPE; shapes {}; "
+                             "types {}",
+                             random_model_shapes(), random_model_types()));
   app.add_option("-p,--prompt-tokens", f->prompt, "tokens to prefill")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
@@ -150,6 +262,7 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("-r,--repeat", f->repeat, "runs; the median is reported")
       ->capture_default_str()
       ->check(CLI::Range(1, 100));
+  app.add_flag("--ops", f->ops, "also where the time goes, op by op");
   app.add_flag("--json", f->json, "print one JSON document");
   f->engine.add(app);
   return [f] {

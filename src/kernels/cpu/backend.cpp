@@ -10,7 +10,7 @@ namespace vitrine {
 namespace cpu {
 namespace {
 
-constexpr std::int64_t kAccBytes = static_cast<std::int64_t>(kMaxRows) * kPanel * 4;
+constexpr std::int64_t kAccBytes = static_cast<std::int64_t>(kMaxPanels) * kMaxRows * kPanel * 4;
 constexpr std::int64_t kUnpackedBytes = (kBlockK + kStep) * kPanel * 4;
 // As --isa has them, in the order of Isa.
 constexpr const char* kIsaNames[] = {"avx2", "avx512", "vnni", "bf16", "amx"};
@@ -30,17 +30,20 @@ constexpr std::int64_t kAttentionBytes = attention_scratch(1024, 1024) * 4;
 
 CpuBackend::CpuBackend(Isa isa, int threads)
     : isa_(isa),
-      k_(isa == Isa::kAvx2 ? avx2::kTable : avx512::kTable),
+      k_(isa == Isa::kAvx2     ? avx2::kTable
+         : isa == Isa::kAvx512 ? avx512::kTable
+                               : vnni::kTable),
       pool_(threads),
       workers_(threads) {
   for (Worker& w : workers_) {
-    auto memory = allocate_host(kAccBytes + kUnpackedBytes + kAttentionBytes);
+    auto memory = allocate_host(2 * kAccBytes + kUnpackedBytes + kAttentionBytes);
     VT_CHECK(memory.ok(), "{}", memory.error().message);
     w.memory = std::move(memory).value();
     auto* bytes = static_cast<std::byte*>(w.memory.data());
     w.acc = reinterpret_cast<float*>(bytes);
-    w.unpacked = reinterpret_cast<float*>(bytes + kAccBytes);
-    w.attention = reinterpret_cast<float*>(bytes + kAccBytes + kUnpackedBytes);
+    w.acc2 = reinterpret_cast<float*>(bytes + kAccBytes);
+    w.unpacked = reinterpret_cast<float*>(bytes + 2 * kAccBytes);
+    w.attention = reinterpret_cast<float*>(bytes + 2 * kAccBytes + kUnpackedBytes);
   }
 }
 
@@ -67,7 +70,7 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
   if (packed->layout() != Layout::kRows)
     pool_.run(packed->panels(), [&](std::int64_t p, int) { packed->pack_panel(m, p); });
   if (packed->steps() > prepared_steps_) {
-    // bf16: two bytes an element; 16-bit integers: two and, for every 32, eight more.
+    // Two bytes an element, and eight for every 32: two floats or integers.
     VT_TRY(prepared_, allocate_host((kMaxRows + 16) * packed->steps() * (kStep * 2 + 8)));
     prepared_steps_ = packed->steps();
   }

@@ -13,6 +13,20 @@
 
 namespace vitrine::cpu {
 
+inline Act act_of(Activation activation) {
+  switch (activation) {
+    case Activation::kSilu:
+      return Act::kSilu;
+    case Activation::kGelu:
+      return Act::kGelu;
+    case Activation::kGeluTanh:
+      return Act::kGeluTanh;
+    case Activation::kRelu:
+      return Act::kRelu;
+  }
+  return Act::kSilu;
+}
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend(Isa isa, int threads);
@@ -46,12 +60,16 @@ class CpuBackend final : public Backend {
   void softcap_(Tensor x, float cap) override;
   void gather_rows_(Tensor out, Tensor x, Tensor rows) override;
   void add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps) override;
+  void matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm, const Weight& gate,
+                   Tensor gate_bias, const Weight& up, Tensor up_bias,
+                   Activation activation) override;
 
  private:
   // Memory of one thread, for all ops.
   struct Worker {
     Buffer memory;
-    float* acc = nullptr;        // kMaxRows * kPanel
+    float* acc = nullptr;        // kMaxPanels * kMaxRows * kPanel
+    float* acc2 = nullptr;       // as many
     float* unpacked = nullptr;   // (kBlockK + kStep) * kPanel
     float* attention = nullptr;  // attention_scratch()
   };
@@ -59,10 +77,16 @@ class CpuBackend final : public Backend {
   void prepare(const float* x, std::int64_t M, const PackedWeight& w);
   void matmul_rows(float* out, const float* x, std::int64_t M, const PackedWeight& w,
                    const float* bias);
-  void panel_fp32(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M);
-  void panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M);
-  void panel_bf16(Worker& worker, const PackedWeight& w, std::int64_t p, int M);
-  void panel_vnni(Worker& worker, const PackedWeight& w, std::int64_t p, int M);
+  // Results of `count` panels to acc (count, round_rows(M), kPanel).
+  void multiply(Worker& worker, const PackedWeight& w, std::int64_t first, int count,
+                const float* x, int M, float* acc);
+  template <typename F>
+  void over_panels(const PackedWeight& w, F&& f);
+  template <typename F>
+  static void over_results(const PackedWeight& w, std::int64_t first, int count, std::int64_t M,
+                           F&& f);
+  void panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M,
+                  float* acc);
   // f(begin, end) over rows, on the pool when there is enough to do for it to pay.
   template <typename F>
   void over_rows(std::int64_t rows, std::int64_t work_per_row, F&& f);

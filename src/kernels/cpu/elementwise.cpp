@@ -5,24 +5,6 @@
 #include "kernels/cpu/over_rows.h"
 
 namespace vitrine::cpu {
-namespace {
-
-Act act_of(Activation activation) {
-  switch (activation) {
-    case Activation::kSilu:
-      return Act::kSilu;
-    case Activation::kGelu:
-      return Act::kGelu;
-    case Activation::kGeluTanh:
-      return Act::kGeluTanh;
-    case Activation::kRelu:
-      return Act::kRelu;
-  }
-  return Act::kSilu;
-}
-
-}  // namespace
-
 void CpuBackend::add_(Tensor out, Tensor a, Tensor b) {
   std::int64_t E = out.shape.elements() / std::max<std::int64_t>(1, out.dim(0));
   over_rows(out.dim(0), E, [&](std::int64_t begin, std::int64_t end) {

@@ -13,7 +13,7 @@ inline constexpr int kMaxRows = 256;
 // k of one unpacked block: 128 * 32 floats fit the first-level cache beside the activations.
 inline constexpr int kBlockK = 128;
 
-enum class PanelType : std::uint8_t { kF32, kF16, kBF16, kQ8 };
+enum class PanelType : std::uint8_t { kF32, kF16, kBF16, kQ8, kQ4, kQ4K, kQ5K, kQ6K };
 
 // acc (M,32) = x (M,K) times one panel; see packed.h. `unpacked`: scratch of kBlockK * 32 floats.
 struct PanelArgs {
@@ -25,6 +25,22 @@ struct PanelArgs {
   int M;
   float* acc;
   float* unpacked;
+};
+
+// int8 activations with a scale per 32 k, for quantised panels. [steps][M][...]: what one step
+// needs is contiguous.
+struct ByteRows {
+  std::int8_t* q;      // (steps, M, 32): activation = scale * q, in the order of the panel's quads
+  float* scale;        // (steps, M)
+  std::int32_t* sums;  // (steps, M, 2): of q, of each half of 16
+};
+struct BytesArgs {
+  PanelType type;
+  const std::byte* panel;
+  ByteRows rows;
+  std::int64_t steps;
+  int M;
+  float* acc;  // (M, 32)
 };
 
 enum class KvType : std::uint8_t { kF32, kF16, kBF16 };
@@ -63,6 +79,10 @@ struct KernelTable {
   // acc (M,32) += x (M,kb) times w (kb,32) f32, or = when `first`.
   void (*matmul_block)(const float* w, const float* x, std::int64_t ldx, int M, int kb, float* acc,
                        bool first);
+  void (*matmul_bytes)(const BytesArgs& args);
+  // One row of steps * 32 floats to row m of M.
+  void (*quantize_bytes)(PanelType type, const float* x, std::int64_t steps, std::int64_t m, int M,
+                         const ByteRows& out);
   void (*rms_norm)(float* out, const float* x, const float* w, std::int64_t n, float eps);
   void (*layer_norm)(float* out, const float* x, const float* w, const float* b, std::int64_t n,
                      float eps);
@@ -85,44 +105,64 @@ extern const KernelTable kTable;
 namespace avx512 {
 extern const KernelTable kTable;
 }
+namespace vnni {
+extern const KernelTable kTable;
+}
+
+// Neighbouring panels of a matrix. With few rows several are read at once, as so many streams; with
+// many they share what is near of the activations.
+struct Panels {
+  const std::byte* first;
+  std::int64_t bytes;  // of one
+  int count;
+  const std::byte* at(int p) const { return first + p * bytes; }
+};
+inline constexpr int kMaxPanels = 4;
+// Rows that the results of one panel take: tiles write whole sixteens.
+inline constexpr std::int64_t round_rows(std::int64_t M) { return (M + 15) / 16 * 16; }
+
+// bf16 activations lie as tiles [rows / 16][steps][16 rows][32 k]: what a tile load reads is
+// contiguous. (Rows of a power of two would all fall into the same few lines of the cache.)
+inline constexpr int kTileWords = 16 * 32;
+inline constexpr std::int64_t tile_at(std::int64_t m, std::int64_t s, std::int64_t steps) {
+  return (m / 16 * steps + s) * kTileWords + m % 16 * 32;
+}
 
 // bf16 activations and weights (k16 panels of bf16): VDPBF16PS, or TDPBF16PS where there is AMX, at
 // every M.
 struct Bf16Args {
-  const std::byte* panel;
-  const std::uint16_t* x;  // (M, ldx) bf16, zero where padded; AMX reads up to the next 16 rows
-  std::int64_t ldx;        // elements: steps * 32
+  Panels panels;
+  const std::uint16_t* x;  // tiles; AMX reads all 16 rows of the last
   std::int64_t steps;      // of 32 k
   int M;
-  float* acc;  // (M, 32); AMX writes up to the next 16 rows
+  float* acc;  // (panels, round_rows(M), 32)
 };
-void bf16_matmul_panel(const Bf16Args& args);
-// n floats to bf16, round to nearest even; out padded with zeros to n_padded (a multiple of 16).
-void bf16_convert(std::uint16_t* out, const float* x, std::int64_t n, std::int64_t n_padded);
+void bf16_matmul_panels(const Bf16Args& args);
+// n floats to row m of the tiles, round to nearest even, zero from n to the end of the last step.
+void bf16_convert(std::uint16_t* tiles, const float* x, std::int64_t n, std::int64_t steps,
+                  std::int64_t m);
 
-void amx_matmul_panel(const Bf16Args& args);
+void amx_matmul_panels(const Bf16Args& args);
 // Operations done in `rounds` of four independent tile products.
 double amx_flops(std::int64_t rounds);
 
-// 16-bit activations with a scale per 32, as two int8 halves (kQ8 panels): VPDPBUSD at every M.
-struct VnniRows {
-  std::int8_t* high;    // (M, steps, 32)
-  std::int8_t* low;     // (M, steps, 32): activation = scale * (256 * high + low)
-  float* scale;         // (M, steps)
-  std::int32_t* start;  // (M, steps): -128 times the sum of the group's 256 * high + low
+// bf16 activations against quantised panels (kQ8 and the kinds after it), by AMX.
+struct BlockRows {
+  std::uint16_t* x;  // tiles
+  float* wide;       // (M, steps, 32) the same as floats, instead of x where M is small
+  float* sums;       // (M / 16, steps, 1, or 2 for kQ6K, 16): of a scale's activations
 };
-struct VnniArgs {
-  const std::byte* panel;
-  VnniRows rows;
+struct BlockArgs {
+  PanelType type;
+  Panels panels;
+  BlockRows rows;
   std::int64_t steps;
   int M;
-  float* acc;  // (M, 32)
+  float* acc;  // (panels, round_rows(M), 32)
 };
-void vnni_matmul_panel(const VnniArgs& args);
-// The same bits by AMX, for many rows; reads (and ignores) rows up to the next 16.
-void amx_matmul_panel_q8(const VnniArgs& args);
-inline constexpr int kAmxRows = 8;  // from which it pays
-// One row of steps * 32 floats to row m.
-void vnni_quantize(const float* x, std::int64_t steps, std::int64_t m, const VnniRows& out);
+void amx_matmul_blocks(const BlockArgs& args);
+// One row of steps * 32 floats to row m of M.
+void amx_prepare_row(PanelType type, const float* x, std::int64_t steps, std::int64_t m, int M,
+                     const BlockRows& out);
 
 }  // namespace vitrine::cpu

@@ -4,6 +4,10 @@
 #include <cstring>
 
 #include "quant/format.h"
+#include "quant/q4_0.h"
+#include "quant/q4_k.h"
+#include "quant/q5_k.h"
+#include "quant/q6_k.h"
 #include "quant/q8_0.h"
 
 namespace vitrine::cpu {
@@ -19,11 +23,99 @@ std::int64_t panel_bytes_of(Layout layout, std::int64_t cols) {
     case Layout::k16:
       return steps * kStep16Bytes;
     case Layout::kQ8:
-      return steps * kStepQ8Bytes;
+      return steps * kStepsQ8.step;
+    case Layout::kQ4:
+      return steps * kStepsQ4.step;
+    case Layout::kQ4K:
+      return kStepsQ4K.super_at(steps);
+    case Layout::kQ5K:
+      return kStepsQ5K.super_at(steps);
+    case Layout::kQ6K:
+      return kStepsQ6K.super_at(steps);
     case Layout::kRows:
       return 0;
   }
   return 0;
+}
+
+// The level of k (0..31) of one output goes to its place in a tile; tiles start out as zero.
+struct TileWriter {
+  std::byte* tile;
+  std::int64_t lane;
+  void put(std::int64_t vector, int k, int bits) const {
+    std::byte* word = tile + vector * 64 + (lane * 2 + k % 2) * 2;
+    std::uint16_t value;
+    std::memcpy(&value, word, 2);
+    value = static_cast<std::uint16_t>(value | bits);
+    std::memcpy(word, &value, 2);
+  }
+  void nibble(int k, int level) const { put(k / 8, k, (level & 15) << (k / 2 % 4 * 4)); }
+  void fifth(int k, int level) const { put(0, k, (level >> 4) << (k / 2)); }
+  void sixth(int k, int level) const { put(k / 16, k, (level >> 4) << (k / 2 % 8 * 2)); }
+};
+
+// One output n of the panel at `to`, from its row in the file.
+void pack_q8(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K) {
+  for (std::int64_t s = 0; s < K / kStep; ++s) {
+    const std::byte* block = row + s * Q8_0::kInfo.bytes;
+    std::byte* step = to + kStepsQ8.at(s);
+    std::memcpy(step + n * 2, block, 2);
+    std::byte* q = step + kHead + n / 16 * (kPanel * kStep / 2);
+    for (int k = 0; k < kStep; ++k) q[(k / 4 * 16 + n % 16) * 4 + k % 4] = block[2 + k];
+  }
+}
+
+void pack_q4(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K) {
+  for (std::int64_t s = 0; s < K / kStep; ++s) {
+    Q4_0::Block b;
+    std::memcpy(&b, row + s * Q4_0::kInfo.bytes, sizeof b);
+    std::byte* step = to + kStepsQ4.at(s);
+    std::memcpy(step + n * 2, &b.d, 2);
+    TileWriter nibbles{step + kHead + n / 16 * kNibbleTile, n % 16};
+    for (int i = 0; i < 16; ++i) nibbles.nibble(i, b.q[i]), nibbles.nibble(i + 16, b.q[i] >> 4);
+  }
+}
+
+// q4_k and q5_k: Format is one of them.
+template <typename Format>
+void pack_with_mins(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K,
+                    StepLayout layout) {
+  for (std::int64_t s = 0; s < K / kStep; ++s) {
+    typename Format::Block b;
+    std::memcpy(&b, row + s / kSuper * Format::kInfo.bytes, sizeof b);
+    std::byte *super = to + layout.super_at(s), *step = to + layout.at(s);
+    std::memcpy(super + n * 2, &b.d, 2);
+    std::memcpy(super + kPanel * 2 + n * 2, &b.dmin, 2);
+    int scale = 0, min = 0, j = static_cast<int>(s % kSuper);
+    detail::unpack_k_scale(b.scales, j, scale, min);
+    step[n] = static_cast<std::byte>(scale);
+    step[kPanel + n] = static_cast<std::byte>(min);
+    TileWriter nibbles{step + kHead + n / 16 * kNibbleTile, n % 16};
+    TileWriter fifths{step + kHead + 2 * kNibbleTile + n / 16 * kFifthTile, n % 16};
+    for (int k = 0; k < kStep; ++k) {
+      int level = b.q[32 * (j / 2) + k] >> (j % 2 * 4) & 15;
+      nibbles.nibble(k, level);
+      if constexpr (requires { b.high; }) fifths.fifth(k, (b.high[k] >> j & 1) << 4);
+    }
+  }
+}
+
+void pack_q6k(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K) {
+  for (std::int64_t s = 0; s < K / kStep; ++s) {
+    Q6_K::Block b;
+    std::memcpy(&b, row + s / kSuper * Q6_K::kInfo.bytes, sizeof b);
+    std::byte* step = to + kStepsQ6K.at(s);
+    int j = static_cast<int>(s % kSuper);
+    std::memcpy(to + kStepsQ6K.super_at(s) + n * 2, &b.d, 2);
+    for (int half = 0; half < 2; ++half)
+      step[half * kPanel + n] = static_cast<std::byte>(b.scales[2 * j + half]);
+    TileWriter nibbles{step + kHead + n / 16 * kNibbleTile, n % 16};
+    TileWriter sixths{step + kHead + 2 * kNibbleTile + n / 16 * kSixthTile, n % 16};
+    for (int k = 0; k < kStep; ++k) {
+      nibbles.nibble(k, b.low[64 * (j / 4) + 32 * (j & 1) + k] >> (j % 4 < 2 ? 0 : 4) & 15);
+      sixths.sixth(k, (b.high[32 * (j / 4) + k] >> (j % 4 * 2) & 3) << 4);
+    }
+  }
 }
 
 }  // namespace
@@ -32,6 +124,10 @@ Layout PackedWeight::layout_of(DType dtype) {
   if (dtype == DType::kF32) return Layout::kF32;
   if (dtype == DType::kF16 || dtype == DType::kBF16) return Layout::k16;
   if (dtype == Q8_0::kInfo.dtype) return Layout::kQ8;
+  if (dtype == Q4_0::kInfo.dtype) return Layout::kQ4;
+  if (dtype == Q4_K::kInfo.dtype) return Layout::kQ4K;
+  if (dtype == Q5_K::kInfo.dtype) return Layout::kQ5K;
+  if (dtype == Q6_K::kInfo.dtype) return Layout::kQ6K;
   return Layout::kRows;
 }
 
@@ -40,7 +136,11 @@ Arithmetic arithmetic_of(DType dtype, Isa isa) {
     case Layout::kRows:
       return Arithmetic::kRows;
     case Layout::kQ8:
-      return isa >= Isa::kVnni ? Arithmetic::kVnni : Arithmetic::kFp32;
+    case Layout::kQ4:
+    case Layout::kQ4K:
+    case Layout::kQ5K:
+    case Layout::kQ6K:
+      return isa == Isa::kAmx ? Arithmetic::kAmxBlocks : Arithmetic::kBytes;
     case Layout::k16:
       if (dtype != DType::kBF16 || isa < Isa::kBf16) return Arithmetic::kFp32;
       return isa == Isa::kAmx ? Arithmetic::kAmx : Arithmetic::kBf16;
@@ -71,22 +171,33 @@ void PackedWeight::pack_panel(const MatrixSource& m, std::int64_t p) {
   std::int64_t K = cols();
   for (std::int64_t n = 0; n < kPanel && p * kPanel + n < rows(); ++n) {
     const std::byte* row = m.row_data[p * kPanel + n];
-    std::int64_t tile = n / 16, lane = n % 16;
-    if (layout_ == Layout::kF32) {
-      for (std::int64_t k = 0; k < K; ++k) std::memcpy(to + (k * kPanel + n) * 4, row + k * 4, 4);
-    } else if (layout_ == Layout::k16) {
-      for (std::int64_t k = 0; k < K; ++k) {
-        std::byte* step = to + k / kStep * kStep16Bytes + tile * (kStep16Bytes / 2);
-        std::memcpy(step + ((k % kStep / 2 * 16 + lane) * 2 + k % 2) * 2, row + k * 2, 2);
-      }
-    } else if (layout_ == Layout::kQ8) {
-      for (std::int64_t s = 0; s < K / kStep; ++s) {
-        const std::byte* block = row + s * Q8_0::kInfo.bytes;
-        std::byte* step = to + s * kStepQ8Bytes;
-        std::memcpy(step + n * 2, block, 2);
-        std::byte* q = step + kPanel * 2 + tile * (kPanel * kStep / 2);
-        for (int k = 0; k < kStep; ++k) q[(k / 4 * 16 + lane) * 4 + k % 4] = block[2 + k];
-      }
+    switch (layout_) {
+      case Layout::kF32:
+        for (std::int64_t k = 0; k < K; ++k) std::memcpy(to + (k * kPanel + n) * 4, row + k * 4, 4);
+        break;
+      case Layout::k16:
+        for (std::int64_t k = 0; k < K; ++k) {
+          std::byte* tile = to + k / kStep * kStep16Bytes + n / 16 * (kStep16Bytes / 2);
+          std::memcpy(tile + ((k % kStep / 2 * 16 + n % 16) * 2 + k % 2) * 2, row + k * 2, 2);
+        }
+        break;
+      case Layout::kQ8:
+        pack_q8(to, n, row, K);
+        break;
+      case Layout::kQ4:
+        pack_q4(to, n, row, K);
+        break;
+      case Layout::kQ4K:
+        pack_with_mins<Q4_K>(to, n, row, K, kStepsQ4K);
+        break;
+      case Layout::kQ5K:
+        pack_with_mins<Q5_K>(to, n, row, K, kStepsQ5K);
+        break;
+      case Layout::kQ6K:
+        pack_q6k(to, n, row, K);
+        break;
+      case Layout::kRows:
+        break;
     }
   }
 }

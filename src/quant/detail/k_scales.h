@@ -11,7 +11,7 @@
 
 namespace vitrine::detail {
 
-inline void unpack_k_scale(const std::uint8_t* packed, int j, int& scale, int& min) {
+constexpr void unpack_k_scale(const std::uint8_t* packed, int j, int& scale, int& min) {
   if (j < 4) {
     scale = packed[j] & 63;
     min = packed[j + 4] & 63;

@@ -16,6 +16,10 @@ constexpr Param kParams[] = {{.name = "min_p",
 
 void apply(Candidates& c, const SamplerInput& in) { c.keep_within(-std::log(in.values[0])); }
 
+void on_device(DeviceDraw& draw, std::span<const double> values) {
+  draw.max_nats = -std::log(values[0]);
+}
+
 }  // namespace
 
 extern const SamplerDef kSampler_min_p;
@@ -23,6 +27,7 @@ const SamplerDef kSampler_min_p{.name = "min_p",
                                 .order = 70,
                                 .help = "drop tokens far less likely than the best",
                                 .params = kParams,
-                                .apply = apply};
+                                .apply = apply,
+                                .on_device = on_device};
 
 }  // namespace vitrine

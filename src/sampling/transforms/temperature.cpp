@@ -25,6 +25,13 @@ void apply(Candidates& c, const SamplerInput& in) {
     c.scale(1 / std::max(temperature, kColdest));
 }
 
+void on_device(DeviceDraw& draw, std::span<const double> values) {
+  if (values[0] == 0)
+    draw.top_k = 1;
+  else
+    draw.scale = 1 / std::max(values[0], kColdest);
+}
+
 }  // namespace
 
 extern const SamplerDef kSampler_temperature;
@@ -32,6 +39,7 @@ const SamplerDef kSampler_temperature{.name = "temperature",
                                       .order = 40,
                                       .help = "flatten or sharpen the distribution",
                                       .params = kParams,
-                                      .apply = apply};
+                                      .apply = apply,
+                                      .on_device = on_device};
 
 }  // namespace vitrine

@@ -19,6 +19,10 @@ void apply(Candidates& c, const SamplerInput& in) {
   c.keep_first(static_cast<std::size_t>(in.values[0]));
 }
 
+void on_device(DeviceDraw& draw, std::span<const double> values) {
+  if (draw.top_k != 1) draw.top_k = static_cast<int>(values[0]);
+}
+
 }  // namespace
 
 extern const SamplerDef kSampler_top_k;
@@ -27,6 +31,7 @@ const SamplerDef kSampler_top_k{.name = "top_k",
                                 .help = "keep the k best tokens",
                                 .params = kParams,
                                 .active = active,
-                                .apply = apply};
+                                .apply = apply,
+                                .on_device = on_device};
 
 }  // namespace vitrine

@@ -15,6 +15,8 @@ constexpr Param kParams[] = {{.name = "top_p",
 
 void apply(Candidates& c, const SamplerInput& in) { c.keep_mass(in.values[0]); }
 
+void on_device(DeviceDraw& draw, std::span<const double> values) { draw.top_p = values[0]; }
+
 }  // namespace
 
 extern const SamplerDef kSampler_top_p;
@@ -22,6 +24,7 @@ const SamplerDef kSampler_top_p{.name = "top_p",
                                 .order = 60,
                                 .help = "keep the best tokens up to a share of the probability",
                                 .params = kParams,
-                                .apply = apply};
+                                .apply = apply,
+                                .on_device = on_device};
 
 }  // namespace vitrine

@@ -20,6 +20,7 @@ constexpr int kFusedRows = W == 16 ? 4 : 2;
 // Decoders: `group` consecutive k of the whole panel into w[group][kVecs].
 struct DecodeF32 {
   static constexpr int kGroup = 1;
+  static constexpr StepLayout kSteps{0, kPanel* kStep * 4};
   static void decode(const std::byte* panel, std::int64_t k, Vf w[][kVecs]) {
     const float* p = reinterpret_cast<const float*>(panel) + k * kPanel;
     for (int v = 0; v < kVecs; ++v) w[0][v] = load(p + v * W);
@@ -29,6 +30,7 @@ struct DecodeF32 {
 template <bool kHalf>
 struct Decode16 {
   static constexpr int kGroup = 2;
+  static constexpr StepLayout kSteps{0, kStep16Bytes};
   static void decode(const std::byte* panel, std::int64_t k, Vf w[][kVecs]) {
     const std::byte* step = panel + k / kStep * kStep16Bytes + k % kStep / 2 * 64;
     for (int v = 0; v < kVecs; ++v) {
@@ -37,19 +39,6 @@ struct Decode16 {
         load_f16_pairs(p, w[0][v], w[1][v]);
       else
         load_bf16_pairs(p, w[0][v], w[1][v]);
-    }
-  }
-};
-
-struct DecodeQ8 {
-  static constexpr int kGroup = 4;
-  static void decode(const std::byte* panel, std::int64_t k, Vf w[][kVecs]) {
-    const std::byte* step = panel + k / kStep * kStepQ8Bytes;
-    const std::byte* quads = step + kPanel * 2 + k % kStep / 4 * 64;
-    for (int v = 0; v < kVecs; ++v) {
-      Vf d = load_f16(step + v * W * 2), q[4];
-      load_i8_quads(quads + v / kTileVecs * (kPanel * kStep / 2) + v % kTileVecs * W * 4, q);
-      for (int i = 0; i < 4; ++i) w[i][v] = mul(d, q[i]);
     }
   }
 };
@@ -69,12 +58,11 @@ void fused(const PanelArgs& a) {
         for (int v = 0; v < kVecs; ++v) acc[m][v] = fma(x, w[g][v], acc[m][v]);
       }
   };
-  constexpr std::int64_t kBytesPerK =
-      Decode::kGroup == 1 ? kPanel * 4 : kPanel * 4 / Decode::kGroup;
+  constexpr std::int64_t kGroupBytes = Decode::kSteps.step / kStep * Decode::kGroup;
   for (; k + Decode::kGroup <= a.K; k += Decode::kGroup) {
-    const std::byte* ahead = a.panel + k * kBytesPerK + 2048;
-    _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T0);
-    _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T0);
+    const std::byte* ahead = a.panel + k / Decode::kGroup * kGroupBytes + 2048;
+    for (std::int64_t line = 0; line < kGroupBytes; line += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T0);
     Decode::decode(a.panel, k, w);
     accumulate(Decode::kGroup);
   }
@@ -162,8 +150,8 @@ void matmul_panel(const PanelArgs& a) {
       return panel<Decode16<true>>(a);
     case PanelType::kBF16:
       return panel<Decode16<false>>(a);
-    case PanelType::kQ8:
-      return panel<DecodeQ8>(a);
+    default:
+      return;
   }
 }
 

@@ -67,6 +67,14 @@ inline void load_i8_quads(const void* p, Vf q[4]) {
   q[2] = {_mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(v, 8), 24))};
   q[3] = {_mm512_cvtepi32_ps(_mm512_srai_epi32(v, 24))};
 }
+inline Vf load_u8(const void* p) {
+  return {
+      _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))))};
+}
+inline Vf load_i8(const void* p) {
+  return {
+      _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))))};
+}
 
 #else
 
@@ -131,12 +139,13 @@ inline void load_f16_pairs(const void* p, Vf& low, Vf& high) {
   low = {_mm256_cvtph_ps(_mm256_castsi256_si128(packed))};
   high = {_mm256_cvtph_ps(_mm256_extracti128_si256(packed, 1))};
 }
-inline void load_i8_quads(const void* p, Vf q[4]) {
-  __m256i v = _mm256_loadu_si256(static_cast<const __m256i*>(p));
-  q[0] = {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(v, 24), 24))};
-  q[1] = {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(v, 16), 24))};
-  q[2] = {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(v, 8), 24))};
-  q[3] = {_mm256_cvtepi32_ps(_mm256_srai_epi32(v, 24))};
+inline Vf load_u8(const void* p) {
+  return {
+      _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))))};
+}
+inline Vf load_i8(const void* p) {
+  return {
+      _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))))};
 }
 
 #endif

@@ -5,8 +5,21 @@
 
 namespace vitrine::cpu::VT_ISA {
 
-const KernelTable kTable{
-    VT_STRING(VT_ISA), matmul_panel, matmul_block, rms_norm,  layer_norm, rope,      add,
-    activate,          glu,          softcap,      attention, store_kv,   fma_flops, read_all};
+const KernelTable kTable{VT_STRING(VT_ISA),
+                         matmul_panel,
+                         matmul_block,
+                         matmul_bytes,
+                         quantize_bytes,
+                         rms_norm,
+                         layer_norm,
+                         rope,
+                         add,
+                         activate,
+                         glu,
+                         softcap,
+                         attention,
+                         store_kv,
+                         fma_flops,
+                         read_all};
 
 }  // namespace vitrine::cpu::VT_ISA

@@ -22,7 +22,7 @@ inline constexpr std::size_t kMaxVocab = std::size_t{1} << 20;
 // min(x, cap) for x, cap >= 0. Compared as integers, which order such doubles alike: a comparison
 // of doubles may trap on NaN, so the compiler keeps it as a branch and the loop around it stays
 // scalar.
-inline double capped(double x, double cap) {
+constexpr double capped(double x, double cap) {
   return std::bit_cast<double>(
       std::min(std::bit_cast<std::int64_t>(x), std::bit_cast<std::int64_t>(cap)));
 }
@@ -30,7 +30,7 @@ inline double capped(double x, double cap) {
 // nats >= 0, infinity allowed, never NaN. Branch-free so that loops over it vectorise; each
 // operation is IEEE, so vector and scalar code give the same bits. Relative error of the
 // exponential: 1e-11.
-inline std::uint64_t weight(double nats) {
+constexpr std::uint64_t weight(double nats) {
   constexpr double kRound = 0x1.8p52;  // adding it leaves the nearest integer in the low bits
   constexpr double kLog2E = 0x1.71547652b82fep0, kLn2 = 0x1.62e42fefa39efp-1;
   const double t = capped(nats, 32.0) * -kLog2E;

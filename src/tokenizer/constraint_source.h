@@ -1,4 +1,4 @@
-// Constraints of requests, compiled for the server's model.
+// Constraints on text, compiled for a tokenizer.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,11 @@ class ConstraintCompiler;
 class Tokenizer;
 struct ConstraintSpec;
 
-// The compiler of a server's model, made when it is first needed. Thread-safe.
+// The bytes of a tokenizer's tokens. kUnsupported for one whose tokens have no bytes of their own
+// (WordPiece).
+Result<std::shared_ptr<ConstraintCompiler>> make_constraint_compiler(const Tokenizer& tokenizer);
+
+// The compiler of a model, made when it is first needed. Thread-safe.
 class ConstraintSource {
  public:
   // Up to a second: for the workers. `tokenizer` may be null, and is the same in all calls.

@@ -1,0 +1,28 @@
+# VITRINE_CUDA: whether the folder kernels/cuda is built. `auto`: when there is an nvcc.
+set(VITRINE_CUDA auto CACHE STRING "Build the cuda backend: auto, ON or OFF")
+# Machine code for Ampere and Hopper; anything newer runs by the PTX of the first.
+set(VITRINE_CUDA_ARCHITECTURES "80;90a-real" CACHE STRING "As CMAKE_CUDA_ARCHITECTURES")
+if(VITRINE_CUDA STREQUAL "auto" OR VITRINE_CUDA)
+  include(CheckLanguage)
+  set(CMAKE_CUDA_ARCHITECTURES ${VITRINE_CUDA_ARCHITECTURES})
+  # nvcc is rarely in the PATH of those who have it.
+  find_program(VITRINE_NVCC nvcc HINTS $ENV{CUDACXX} $ENV{CUDA_HOME}/bin PATHS /usr/local/cuda/bin)
+  if(VITRINE_NVCC AND NOT VITRINE_SANITIZE)
+    set(CMAKE_CUDA_COMPILER ${VITRINE_NVCC})
+    enable_language(CUDA)
+    find_package(CUDAToolkit REQUIRED)
+    # CMake 3.25 does not know that newer compilers than itself take C++20.
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG")
+    set(VITRINE_CUDA ON)
+  elseif(VITRINE_CUDA STREQUAL "auto" OR VITRINE_SANITIZE)
+    set(VITRINE_CUDA OFF)
+  else()
+    message(FATAL_ERROR "VITRINE_CUDA is ON and nvcc was not found; CUDACXX may name it")
+  endif()
+endif()
+if(NOT VITRINE_CUDA)
+  message(STATUS "cuda backend: not built (nvcc not found or not wanted)")
+endif()

@@ -1,0 +1,200 @@
+// Quantised panels against int8 activations, where there is no AMX.
+//
+// Arithmetic at every M and on every instruction set, per output and group of k that shares a
+// scale, groups in ascending order:
+//   acc = fma(float(dot), scale_x * scale_w, acc), then acc = fma(sum_x, offset, acc) where the
+//   format has an offset
+// with dot an exact integer. Levels are unsigned bytes (packed.h); what has to be taken off them is
+// taken off the dot product by starting it at -bias * sum(x). Work: the 32 k of one vector of
+// outputs are unpacked to eight vectors of quads and meet every row.
+#include "kernels/cpu/isa/bytes.h"
+#include "kernels/cpu/isa/functions.h"
+#include "kernels/cpu/packed.h"
+
+namespace vitrine::cpu::VT_ISA {
+namespace {
+
+constexpr int W = Vf::kWidth;
+constexpr int kVecs = kPanel / W;
+constexpr int kTileVecs = 16 / W;
+constexpr int kQuads = kStep / 4;
+
+// Bytes of a step that belong to vector v of the panel, for tiles of `tile` bytes.
+const std::byte* tile_of(const std::byte* tiles, int tile, int v) {
+  return tiles + v / kTileVecs * tile + v % kTileVecs * W * 4;
+}
+
+// What a group multiplies.
+struct Scales {
+  Vf scale, offset;
+};
+
+// A format: quads() gives the levels as bytes; kBias is taken off them; kRun of their products with
+// int8 can be summed in 16 bits; kPermuted: quads hold k 0,4,1,5 and 2,6,3,7 of every eight.
+struct BytesQ8 {
+  static constexpr StepLayout kSteps = kStepsQ8;
+  static constexpr int kGroups = 1, kBias = kSignedBias, kRun = 1;
+  static constexpr bool kOffsets = false;
+  static void quads(const std::byte* step, int v, Vb q[kQuads]) {
+    const std::byte* from = tile_of(step + kHead, kPanel * kStep / 2, v);
+    for (int i = 0; i < kQuads; ++i) q[i] = load_signed(from + i * 64);
+  }
+  static Vb product(Vb sum, Vb w, Vb x) { return dot_signed(sum, w, x); }
+  static Scales scales(const std::byte*, const std::byte* step, int v, int) {
+    return {load_f16(step + v * W * 2), zero()};
+  }
+};
+
+template <StepLayout kLayout, int kHighBits>
+struct BytesNibbles {
+  static constexpr StepLayout kSteps = kLayout;
+  static void quads(const std::byte* step, int v, Vb q[kQuads]) {
+    const std::byte* nibbles = tile_of(step + kHead, kNibbleTile, v);
+    const std::byte* high = tile_of(step + kHead + 2 * kNibbleTile, 64 * kHighBits, v);
+    const Vb low4 = bytes(15);
+    for (int j = 0; j < 4; ++j) {
+      Vb both = load_bytes(nibbles + j * 64);
+      q[2 * j] = and_(both, low4);
+      q[2 * j + 1] = and_(shift_right(both, 4), low4);
+      if constexpr (kHighBits == 1)  // pair p is bit p
+        for (int r = 0; r < 2; ++r)
+          q[2 * j + r] = or_(q[2 * j + r], spread(load_bytes(high), 4 * j + r, 10, 0x1010));
+      if constexpr (kHighBits == 2)  // pair i of a vector is bits 2i, 2i+1
+        for (int r = 0; r < 2; ++r)
+          q[2 * j + r] = or_(q[2 * j + r], spread(load_bytes(high + j / 2 * 64),
+                                                  2 * (4 * (j % 2) + r), 8, 0x3030));
+    }
+  }
+  // In every word: the bits at `at` go to bit 4, those of the second next pair, which is `left`
+  // places from its own, to bit 12.
+  static Vb spread(Vb word, int at, int left, int mask) {
+    Vb bits = shift_right(word, at);
+    return or_(and_(shift_left(bits, 4), words(mask & 0xFF)),
+               and_(shift_left(bits, left), words(mask & 0xFF00)));
+  }
+  static Vb product(Vb sum, Vb w, Vb x) { return dot_unsigned(sum, w, x); }
+};
+
+struct BytesQ4 : BytesNibbles<kStepsQ4, 0> {
+  static constexpr int kGroups = 1, kBias = 8, kRun = 8;
+  static constexpr bool kOffsets = false;
+  static Scales scales(const std::byte*, const std::byte* step, int v, int) {
+    return {load_f16(step + v * W * 2), zero()};
+  }
+};
+
+template <StepLayout kLayout, int kHighBits>
+struct BytesWithMins : BytesNibbles<kLayout, kHighBits> {
+  static constexpr int kGroups = 1, kBias = 0, kRun = kHighBits == 0 ? 8 : 4;
+  static constexpr bool kOffsets = true;
+  static Scales scales(const std::byte* super, const std::byte* step, int v, int) {
+    const int n = v * W;
+    return {mul(load_f16(super + n * 2), load_u8(step + n)),
+            sub(zero(), mul(load_f16(super + kPanel * 2 + n * 2), load_u8(step + kPanel + n)))};
+  }
+};
+
+struct BytesQ6K : BytesNibbles<kStepsQ6K, 2> {
+  static constexpr int kGroups = 2, kBias = 32, kRun = 2;
+  static constexpr bool kOffsets = false;
+  static Scales scales(const std::byte* super, const std::byte* step, int v, int group) {
+    return {mul(load_f16(super + v * W * 2), load_i8(step + group * kPanel + v * W)), zero()};
+  }
+};
+
+// One step of one vector of outputs for all rows.
+template <typename Format>
+void step_rows(const BytesArgs& a, std::int64_t s, int v, const std::byte* super,
+               const std::byte* step) {
+  constexpr int kGroups = Format::kGroups, kGroupQuads = kQuads / kGroups;
+  Vb q[kQuads];
+  Format::quads(step, v, q);
+  for (int g = 0; g < kGroups; ++g) {
+    const Scales w = Format::scales(super, step, v, g);
+    for (int m = 0; m < a.M; ++m) {
+      const std::int64_t at = s * a.M + m;
+      const std::int8_t* x = a.rows.q + at * kStep + g * kGroupQuads * 4;
+      int sum = a.rows.sums[2 * at + g];
+      if (kGroups == 1) sum += a.rows.sums[2 * at + 1];
+      Vb dot = integers(-Format::kBias * sum);
+      for (int i = 0; i < kGroupQuads; i += Format::kRun) {
+        Vb run = Format::product(no_products(), q[g * kGroupQuads + i], quad(x + 4 * i));
+        for (int r = 1; r < Format::kRun; ++r)
+          run = Format::product(run, q[g * kGroupQuads + i + r], quad(x + 4 * (i + r)));
+        dot = add_products(dot, run);
+      }
+      float* to = a.acc + m * kPanel + v * W;
+      Vf acc = s == 0 && g == 0 ? zero() : load(to);
+      acc = fma(to_float(dot), mul(set1(a.rows.scale[at]), w.scale), acc);
+      if (Format::kOffsets)
+        acc = fma(set1(a.rows.scale[at] * static_cast<float>(sum)), w.offset, acc);
+      store(to, acc);
+    }
+  }
+}
+
+template <typename Format>
+void all_steps(const BytesArgs& a) {
+  for (std::int64_t s = 0; s < a.steps; ++s) {
+    const std::byte* super = a.panel + Format::kSteps.super_at(s);
+    const std::byte* step = a.panel + Format::kSteps.at(s);
+    for (int line = 0; line < Format::kSteps.step; line += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(step + 2048 + line), _MM_HINT_T0);
+    for (int v = 0; v < kVecs; ++v) step_rows<Format>(a, s, v, super, step);
+  }
+}
+
+}  // namespace
+
+void matmul_bytes(const BytesArgs& a) {
+  switch (a.type) {
+    case PanelType::kQ8:
+      return all_steps<BytesQ8>(a);
+    case PanelType::kQ4:
+      return all_steps<BytesQ4>(a);
+    case PanelType::kQ4K:
+      return all_steps<BytesWithMins<kStepsQ4K, 0>>(a);
+    case PanelType::kQ5K:
+      return all_steps<BytesWithMins<kStepsQ5K, 1>>(a);
+    case PanelType::kQ6K:
+      return all_steps<BytesQ6K>(a);
+    default:
+      return;
+  }
+}
+
+// A NaN or an infinity among the 32 makes the scale NaN or infinite, and so the outputs.
+void quantize_bytes(PanelType type, const float* x, std::int64_t steps, std::int64_t m, int M,
+                    const ByteRows& out) {
+  constexpr int kHalf = 16 / W;  // vectors of half a step
+  for (std::int64_t s = 0; s < steps; ++s) {
+    Vf v[2 * kHalf], top = zero(), check = zero();
+    for (int i = 0; i < 2 * kHalf; ++i) {
+      v[i] = load(x + s * kStep + i * W);
+      top = max(top, abs(v[i]));
+      check = add(check, mul(v[i], zero()));  // NaN where v is NaN or infinite
+    }
+    const float amax = reduce_max(top), bad = reduce_add(check);
+    // Below the smallest normal number the inverse overflows; such a group counts as zero.
+    const bool tiny = amax < 1e-30f;
+    const std::int64_t at = s * M + m;
+    out.scale[at] = bad != 0 ? __builtin_nanf("") : tiny ? 0 : amax / 127;
+    const Vf inverse = set1(tiny || bad != 0 ? 0 : 127 / amax);
+    for (int half = 0; half < 2; ++half) {
+      Vf sum = zero();
+      std::int8_t* to = out.q + at * kStep + 16 * half;
+      for (int i = 0; i < kHalf; ++i) {
+        Vf r = bad != 0 ? zero() : round(mul(v[half * kHalf + i], inverse));
+        store_i8(to + i * W, r);
+        sum = add(sum, r);
+      }
+      out.sums[2 * at + half] = static_cast<std::int32_t>(reduce_add(sum));
+      if (type == PanelType::kQ8) continue;
+      const __m128i order = _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+      auto* all = reinterpret_cast<__m128i*>(to);
+      _mm_storeu_si128(all, _mm_shuffle_epi8(_mm_loadu_si128(all), order));
+    }
+  }
+}
+
+}  // namespace vitrine::cpu::VT_ISA

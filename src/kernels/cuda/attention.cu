@@ -1,0 +1,158 @@
+// Storing K and V, and the attention that does everything: one warp a (row, head), f32 arithmetic. It
+// serves pages and heads that the tensor cores' kernels do not take (attention_tensor.h), and
+// Context::deterministic: a row's positions are added up in ascending order, whatever its company.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention_tensor.h"
+#include "kernels/cuda/launch.cuh"
+
+namespace vitrine::cuda {
+namespace {
+
+// Element of a page: K at (head, offset, d), V behind all of K.
+__device__ std::int64_t element(const KvShape& s, std::int64_t page, int value, std::int64_t head,
+                                std::int64_t offset) {
+  std::int64_t half = std::int64_t{s.kv_heads} * s.page_size * s.head_dim;
+  return (2 * page + value) * half + (head * s.page_size + offset) * s.head_dim;
+}
+
+__device__ float load(const std::byte* data, DType type, std::int64_t i) {
+  if (type == DType::kF32) return reinterpret_cast<const float*>(data)[i];
+  if (type == DType::kF16) return __half2float(reinterpret_cast<const __half*>(data)[i]);
+  return __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(data)[i]);
+}
+
+__device__ void store(std::byte* data, DType type, std::int64_t i, float x) {
+  if (type == DType::kF32)
+    reinterpret_cast<float*>(data)[i] = x;
+  else if (type == DType::kF16)
+    reinterpret_cast<__half*>(data)[i] = __float2half_rn(x);
+  else
+    reinterpret_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16_rn(x);
+}
+
+__global__ void store_kv_kernel(KvCache cache, const float* k, const float* v,
+                                const std::int32_t* slots) {
+  pdl_wait();
+  pdl_trigger();
+  const KvShape& s = cache.shape;
+  std::int64_t t = blockIdx.x, page = slots[t] / s.page_size, offset = slots[t] % s.page_size;
+  int width = s.kv_heads * s.head_dim;
+  for (int i = threadIdx.x; i < width; i += blockDim.x) {
+    int head = i / s.head_dim, d = i % s.head_dim;
+    store(cache.data, s.dtype, element(s, page, 0, head, offset) + d, k[t * width + i]);
+    store(cache.data, s.dtype, element(s, page, 1, head, offset) + d, v[t * width + i]);
+  }
+}
+
+// One warp a head of a row: those of q, then of k, then of v. Its values go through shared memory,
+// because the two of a rotary pair are half a head apart.
+constexpr int kStoreWarps = 4;
+__global__ void rope_store_kernel(RopeStore r, KvCache cache, const std::int32_t* slots) {
+  extern __shared__ float shared[];
+  pdl_wait();
+  pdl_trigger();
+  const KvShape& s = cache.shape;
+  int lane = threadIdx.x % 32, D = s.head_dim, K = s.kv_heads, H = static_cast<int>(r.H);
+  int unit = blockIdx.y * kStoreWarps + threadIdx.x / 32;
+  std::int64_t t = blockIdx.x;
+  if (unit >= H + 2 * K) return;
+  bool is_q = unit < H, is_v = unit >= H + K;
+  int head = is_q ? unit : (unit - H) % K;
+  const float* from = is_q ? r.q + (t * H + head) * D : (is_v ? r.v : r.k) + (t * K + head) * D;
+  float* x = shared + threadIdx.x / 32 * D;
+  float sum = 0;
+  for (int d = lane; d < D; d += 32) {
+    x[d] = from[d];
+    sum += x[d] * x[d];
+  }
+  const float* norm = is_q ? r.q_norm : is_v ? nullptr : r.k_norm;
+  if (norm != nullptr) {
+    float scale = 1 / sqrtf(warp_sum(sum) / static_cast<float>(D) + r.eps);
+    for (int d = lane; d < D; d += 32) x[d] = x[d] * scale * norm[d];
+  }
+  __syncwarp();
+  if (r.table != nullptr && !is_v)
+    for (int i = lane; i < r.half; i += 32) {
+      float2 turn = reinterpret_cast<const float2*>(r.table)[t * r.half + i];
+      float a = x[i], b = x[i + r.half];
+      x[i] = a * turn.x - b * turn.y;
+      x[i + r.half] = b * turn.x + a * turn.y;
+    }
+  __syncwarp();
+  if (is_q) {
+    for (int d = lane; d < D; d += 32) r.q[(t * H + head) * D + d] = x[d];
+    return;
+  }
+  std::int64_t page = slots[t] / s.page_size, offset = slots[t] % s.page_size;
+  std::int64_t to = element(s, page, is_v ? 1 : 0, head, offset);
+  for (int d = lane; d < D; d += 32) store(cache.data, s.dtype, to + d, x[d]);
+}
+
+// One warp a (row, head): running maximum and sum over positions, D / 32 values a lane.
+constexpr int kMaxPerLane = 16;
+__global__ void attention_kernel(float* out, const float* q, KvCache cache,
+                                 const std::int32_t* positions, const std::int32_t* row_offsets,
+                                 const std::int32_t* block_table, int S, int B, int H,
+                                 AttentionParams params) {
+  pdl_wait();
+  pdl_trigger();
+  const KvShape& s = cache.shape;
+  int t = blockIdx.x, h = blockIdx.y, lane = threadIdx.x, D = s.head_dim;
+  int sequence = 0;
+  while (sequence + 1 < S && row_offsets[sequence + 1] <= t) ++sequence;
+  int last = positions[t], kv = h / (H / s.kv_heads);
+  int first = params.window > 0 ? max(0, last - params.window + 1) : 0;
+  const float* query = q + (std::int64_t{t} * H + h) * D;
+  float acc[kMaxPerLane] = {}, top = -INFINITY, sum = 0;
+  for (int p = first; p <= last; ++p) {
+    std::int64_t page = block_table[std::int64_t{sequence} * B + p / s.page_size];
+    std::int64_t at = element(s, page, 0, kv, p % s.page_size);
+    std::int64_t value_at = element(s, page, 1, kv, p % s.page_size);
+    float score = 0;
+    for (int d = lane; d < D; d += 32) score += query[d] * load(cache.data, s.dtype, at + d);
+    score = warp_sum(score) * params.scale;
+    if (params.softcap > 0) score = params.softcap * tanhf(score / params.softcap);
+    float next = fmaxf(top, score), old = expf(top - next), now = expf(score - next);
+    sum = sum * old + now;
+    for (int j = 0; j < kMaxPerLane; ++j)
+      if (lane + 32 * j < D)
+        acc[j] = acc[j] * old + now * load(cache.data, s.dtype, value_at + lane + 32 * j);
+    top = next;
+  }
+  for (int j = 0; j < kMaxPerLane; ++j)
+    if (lane + 32 * j < D) out[(std::int64_t{t} * H + h) * D + lane + 32 * j] = acc[j] / sum;
+}
+
+}  // namespace
+
+std::int64_t kv_page_bytes(const KvShape& s) {
+  return 2LL * s.kv_heads * s.page_size * s.head_dim * (s.dtype == DType::kF32 ? 4 : 2);
+}
+
+void store_kv(Context& c, const float* k, const float* v, std::int64_t T, const KvCache& cache,
+              const std::int32_t* slots) {
+  launch(c, store_kv_kernel, blocks_for(c, T, 1), 128, 0, cache, k, v, slots);
+}
+
+void rope_store_kv(Context& c, const RopeStore& r, const KvCache& cache,
+                   const std::int32_t* slots) {
+  dim3 grid(blocks_for(c, r.T, 1), blocks_for(c, r.H + 2 * cache.shape.kv_heads, kStoreWarps));
+  launch(c, rope_store_kernel, grid, 32 * kStoreWarps,
+         static_cast<std::size_t>(kStoreWarps * cache.shape.head_dim) * 4, r, cache, slots);
+}
+
+void attention(Context& c, float* out, const float* q, std::int64_t T, std::int64_t H,
+               const KvCache& cache, const KvIndex& index, const AttentionParams& params) {
+  if (!c.deterministic && tensor_attention(c, out, q, T, H, cache, index, params)) return;
+  if (cache.shape.head_dim > 32 * kMaxPerLane)
+    fail(c, cudaErrorInvalidValue, "attention of heads wider than 512");
+  launch(c, attention_kernel, {blocks_for(c, T, 1), static_cast<unsigned>(H)}, 32, 0, out, q, cache,
+         index.positions.i32(), index.row_offsets.i32(), index.block_table.i32(),
+         static_cast<int>(index.row_offsets.dim(0) - 1), static_cast<int>(index.block_table.dim(1)),
+         static_cast<int>(H), params);
+}
+
+}  // namespace vitrine::cuda

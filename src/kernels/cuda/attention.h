@@ -1,0 +1,27 @@
+// The KV cache and attention over its pages.
+#pragma once
+
+#include "kernels/backend.h"
+#include "kernels/cuda/context.h"
+
+namespace vitrine::cuda {
+
+std::int64_t kv_page_bytes(const KvShape& shape);
+void store_kv(Context& c, const float* k, const float* v, std::int64_t T, const KvCache& cache,
+              const std::int32_t* slots);
+// Norms the heads of q and k where there are weights for it, rotates them where there is a table,
+// stores k and v. q is changed in place; k is not.
+struct RopeStore {
+  float* q;  // (T,H,D)
+  const float *k, *v;
+  std::int64_t T, H;
+  const float *q_norm = nullptr, *k_norm = nullptr;
+  float eps = 0;
+  const float* table = nullptr;
+  std::int64_t half = 0;  // R/2
+};
+void rope_store_kv(Context& c, const RopeStore& r, const KvCache& cache, const std::int32_t* slots);
+void attention(Context& c, float* out, const float* q, std::int64_t T, std::int64_t H,
+               const KvCache& cache, const KvIndex& index, const AttentionParams& params);
+
+}  // namespace vitrine::cuda

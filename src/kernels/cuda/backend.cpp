@@ -1,0 +1,381 @@
+#include "kernels/cuda/backend.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/table.h"
+#include "quant/format.h"
+
+namespace vitrine {
+namespace cuda {
+
+void fail(const Context& c, cudaError_t error, const char* what) {
+  std::string shape;
+  for (std::int64_t d : c.shape)
+    if (d > 0) shape += fmt::format("{}{}", shape.empty() ? "" : ", ", d);
+  fmt::print(stderr, "fatal: CUDA: {} ({}): op {} of [{}], step {}, while {}\n",
+             cudaGetErrorString(error), cudaGetErrorName(error), c.op, shape, c.step, what);
+  std::fflush(stderr);
+  std::abort();
+}
+
+unsigned blocks_for(const Context& c, std::int64_t n, std::int64_t per) {
+  std::int64_t blocks = (n + per - 1) / per;
+  if (n < 0 || blocks > INT32_MAX) fail(c, cudaErrorInvalidValue, "a launch of too many blocks");
+  return static_cast<unsigned>(std::max<std::int64_t>(blocks, 1));
+}
+
+namespace {
+
+float* pointer(const Tensor& t) { return t.defined() ? t.f32() : nullptr; }
+
+}  // namespace
+
+class CudaBackend::Op {
+ public:
+  Op(CudaBackend& b, const char* name, const Tensor& t) : b_(b) {
+    b_.c_.op = name;
+    for (int i = 0; i < 4; ++i) b_.c_.shape[i] = i < t.shape.rank() ? t.shape[i] : 0;
+  }
+  ~Op() {
+    if (b_.synchronous_) check(b_.c_, cudaStreamSynchronize(b_.c_.stream), "running it");
+  }
+
+ private:
+  CudaBackend& b_;
+};
+
+Status CudaBackend::start(const BackendOptions& options) {
+  auto unavailable = [](const char* what, cudaError_t error) {
+    return make_error(ErrorCode::kUnavailable, "cuda: {}: {}", what, cudaGetErrorString(error));
+  };
+  int devices = 0;
+  cudaError_t error = cudaGetDeviceCount(&devices);
+  if (error != cudaSuccess) return unavailable("no usable device", error);
+  if (devices == 0) return make_error(ErrorCode::kUnavailable, "cuda: no device");
+  cudaDeviceProp properties;
+  error = cudaGetDeviceProperties(&properties, 0);
+  if (error != cudaSuccess) return unavailable("device 0", error);
+  c_.capability = 10 * properties.major + properties.minor;
+  c_.sms = properties.multiProcessorCount;
+  if (c_.capability < 80)
+    return make_error(ErrorCode::kUnavailable,
+                      "cuda: {} has compute capability {}.{}, at least 8.0 is needed",
+                      properties.name, properties.major, properties.minor);
+  if ((error = cudaSetDevice(0)) != cudaSuccess) return unavailable("device 0", error);
+  error = cudaStreamCreateWithFlags(&c_.stream, cudaStreamNonBlocking);
+  if (error != cudaSuccess) return unavailable("stream", error);
+  c_.deterministic = options.deterministic;
+  synchronous_ = options.synchronous;
+  c_.pdl = c_.capability >= 90 && !synchronous_;
+  c_.workspace_bytes = kMatmulWorkspaceBytes;
+  VT_TRY(workspace_, allocate_device(c_.workspace_bytes));
+  c_.workspace = static_cast<std::byte*>(workspace_.data());
+  VT_TRY(tickets_, allocate_device(std::int64_t{kTickets} * 4));
+  c_.tickets = static_cast<unsigned*>(tickets_.data());
+  VT_TRY(staging_, allocate_pinned(2 * kStagingHalf));
+  for (int i = 0; i < 2; ++i) {
+    halves_[i].data = static_cast<std::byte*>(staging_.data()) + i * kStagingHalf;
+    check(c_, cudaEventCreateWithFlags(&halves_[i].free, cudaEventDisableTiming), "event");
+  }
+  for (Step& s : steps_) {
+    check(c_, cudaEventCreate(&s.start), "event");
+    check(c_, cudaEventCreate(&s.end), "event");
+  }
+  description_ = fmt::format("cuda ({}, {:.0f} GiB, {} multiprocessors{})", properties.name,
+                             static_cast<double>(properties.totalGlobalMem) / (1 << 30), c_.sms,
+                             c_.deterministic ? ", deterministic" : "");
+  return Ok{};
+}
+
+Result<std::unique_ptr<Backend>> CudaBackend::create(const BackendOptions& options) {
+  auto backend = std::unique_ptr<CudaBackend>(new CudaBackend());
+  VT_RETURN_IF_ERROR(backend->start(options));
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+CudaBackend::~CudaBackend() {
+  if (c_.stream == nullptr) return;
+  forget_recordings();
+  for (Step& s : steps_) {
+    if (s.start != nullptr) cudaEventDestroy(s.start);
+    if (s.end != nullptr) cudaEventDestroy(s.end);
+  }
+  for (Half& h : halves_)
+    if (h.free != nullptr) cudaEventDestroy(h.free);
+  cudaStreamDestroy(c_.stream);
+}
+
+Peak CudaBackend::measure_peak() {
+  check(c_, cudaStreamSynchronize(c_.stream), "waiting");
+  return cuda::measure_peak(c_);
+}
+
+// ---- memory
+
+std::optional<std::int64_t> CudaBackend::free_memory() const {
+  std::size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return std::nullopt;
+  return static_cast<std::int64_t>(free);
+}
+
+Result<Buffer> CudaBackend::allocate(std::int64_t bytes) { return allocate_device(bytes); }
+Result<Buffer> CudaBackend::allocate_shared(std::int64_t bytes) { return allocate_pinned(bytes); }
+
+void CudaBackend::write(void* to, const void* from, std::int64_t bytes) {
+  auto size = static_cast<std::size_t>(bytes);
+  if (bytes > kStagingHalf) {
+    check(c_, cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, c_.stream), "write");
+    check(c_, cudaStreamSynchronize(c_.stream), "write");
+    return;
+  }
+  if (halves_[half_].used + bytes > kStagingHalf) {
+    check(c_, cudaEventRecord(halves_[half_].free, c_.stream), "write");
+    half_ = 1 - half_;
+    check(c_, cudaEventSynchronize(halves_[half_].free), "waiting for steps before this one");
+    halves_[half_].used = 0;
+  }
+  Half& half = halves_[half_];
+  std::byte* place = half.data + half.used;
+  std::memcpy(place, from, size);
+  half.used += (bytes + 63) / 64 * 64;
+  check(c_, cudaMemcpyAsync(to, place, size, cudaMemcpyHostToDevice, c_.stream), "write");
+}
+
+const void* CudaBackend::read(const void* from, std::int64_t bytes, void* staging) {
+  auto size = static_cast<std::size_t>(bytes);
+  check(c_, cudaMemcpyAsync(staging, from, size, cudaMemcpyDeviceToHost, c_.stream), "read");
+  check(c_, cudaStreamSynchronize(c_.stream), "waiting for the ops before a read");
+  return staging;
+}
+
+void CudaBackend::read_later(void* to, const void* from, std::int64_t bytes) {
+  check(
+      c_,
+      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, c_.stream),
+      "read_later");
+}
+
+void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
+  check(c_,
+        cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
+                        c_.stream),
+        "copy");
+}
+
+std::int64_t CudaBackend::packed_bytes(DType dtype, std::int64_t rows, std::int64_t cols,
+                                       WeightUse use) const {
+  if (use == WeightUse::kTable) return rows * format_bytes(find_format(dtype)->info, cols);
+  return cuda::packed_bytes(dtype, rows, cols);
+}
+
+Result<std::unique_ptr<Weight>> CudaBackend::pack(const MatrixSource& m, WeightUse use) {
+  if (use == WeightUse::kMatmul) return pack_weight(c_, m);
+  std::int64_t row = format_bytes(find_format(m.dtype)->info, m.cols), bytes = row * m.rows();
+  VT_TRY(Buffer memory, allocate_device(bytes));
+  auto* to = static_cast<std::byte*>(memory.data());
+  // Rows that follow each other in the file go over together.
+  for (std::int64_t first = 0, end; first < m.rows(); first = end) {
+    for (end = first + 1; end < m.rows() && m.row_data[end] == m.row_data[end - 1] + row;) ++end;
+    check(c_,
+          cudaMemcpy(to + first * row, m.row_data[first],
+                     static_cast<std::size_t>((end - first) * row), cudaMemcpyHostToDevice),
+          "upload");
+  }
+  return std::unique_ptr<Weight>(std::make_unique<CudaTable>(m, bytes, std::move(memory)));
+}
+
+std::int64_t CudaBackend::kv_page_bytes(const KvShape& shape) const {
+  return cuda::kv_page_bytes(shape);
+}
+
+// ---- steps
+
+void CudaBackend::begin_step(std::uint64_t step, bool follows) {
+  c_.step = step;
+  Step& s = steps_[begun_ % kSteps];
+  s.follows = follows && begun_ > 0;
+  check(c_, cudaEventRecord(s.start, c_.stream), "begin_step");
+}
+
+int CudaBackend::end_step() {
+  int ticket = static_cast<int>(begun_++ % kSteps);
+  check(c_, cudaEventRecord(steps_[ticket].end, c_.stream), "end_step");
+  return ticket;
+}
+
+StepTimes CudaBackend::wait(int ticket) {
+  Step& s = steps_[ticket];
+  check(c_, cudaEventSynchronize(s.end), "waiting for a step");
+  auto between = [](cudaEvent_t from, cudaEvent_t to) {
+    float ms = 0;
+    if (cudaEventElapsedTime(&ms, from, to) != cudaSuccess) return std::int64_t{0};
+    return static_cast<std::int64_t>(ms * 1e6);
+  };
+  StepTimes times;
+  times.busy_ns = between(s.start, s.end);
+  if (s.follows) times.idle_ns = between(steps_[(ticket + kSteps - 1) % kSteps].end, s.start);
+  return times;
+}
+
+// Sizes come and go over a server's life; what is asked for again is recorded again.
+void CudaBackend::forget_recordings() {
+  check(c_, cudaStreamSynchronize(c_.stream), "waiting");
+  for (auto& [key, recording] : recordings_)
+    if (recording.graph != nullptr) cudaGraphExecDestroy(recording.graph);
+  recordings_.clear();
+}
+
+void CudaBackend::repeat(std::uint64_t key, const std::function<void()>& calls) {
+  if (recordings_.size() >= kMostRecordings && !recordings_.contains(key)) forget_recordings();
+  Recording& r = recordings_[key];
+  if (synchronous_ || r.seen++ == 0) return calls();
+  if (r.graph == nullptr) {
+    check(c_, cudaStreamBeginCapture(c_.stream, cudaStreamCaptureModeThreadLocal), "recording");
+    calls();
+    cudaGraph_t graph = nullptr;
+    check(c_, cudaStreamEndCapture(c_.stream, &graph), "recording");
+    check(c_, cudaGraphInstantiate(&r.graph, graph, 0), "recording");
+    check(c_, cudaGraphDestroy(graph), "recording");
+  }
+  c_.op = "a recorded step";
+  check(c_, cudaGraphLaunch(r.graph, c_.stream), "replay");
+}
+
+// ---- ops
+
+void CudaBackend::embed_(Tensor out, const Weight& table, Tensor ids, float scale) {
+  Op op(*this, "embed", out);
+  cuda::embed(c_, out.f32(), static_cast<const CudaTable&>(table).data(), table.dtype(),
+              table.cols(), ids.i32(), out.dim(0), scale);
+}
+
+void CudaBackend::matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) {
+  Op op(*this, "matmul", out);
+  cuda::matmul(c_, out.f32(), x.f32(), x.dim(0), static_cast<const CudaWeight&>(w), pointer(bias));
+}
+
+void CudaBackend::matmul_group_(std::span<const MatmulPart> parts, Tensor x,
+                                const InputNorm& norm) {
+  Op op(*this, "matmul_group", x);
+  std::array<MatmulOutput, 8> outputs;
+  VT_CHECK(parts.size() <= outputs.size(), "{} products at once", parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    outputs[i] = {parts[i].out.f32(), static_cast<const CudaWeight*>(parts[i].w),
+                  pointer(parts[i].bias), nullptr};
+  cuda::matmul_group(c_, {outputs.data(), parts.size()},
+                     {x.f32(), x.dim(0), pointer(norm.w), norm.eps});
+}
+
+void CudaBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
+                              const Weight& gate, Tensor gate_bias, const Weight& up,
+                              Tensor up_bias, Activation activation) {
+  if (gate_bias.defined() || up_bias.defined() || gate.dtype() != up.dtype())
+    return Backend::matmul_glu_(out, scratch, x, norm, gate, gate_bias, up, up_bias, activation);
+  Op op(*this, "matmul_glu", out);
+  cuda::matmul_glu(c_, out.f32(), {x.f32(), x.dim(0), pointer(norm.w), norm.eps},
+                   static_cast<const CudaWeight&>(gate), static_cast<const CudaWeight&>(up),
+                   activation);
+}
+
+void CudaBackend::matmul_add_(Tensor out, Tensor, Tensor x, const Weight& w, Tensor bias) {
+  Op op(*this, "matmul_add", out);
+  MatmulOutput output{out.f32(), static_cast<const CudaWeight*>(&w), pointer(bias), out.f32()};
+  cuda::matmul_group(c_, {&output, 1}, {x.f32(), x.dim(0), nullptr, 0});
+}
+
+void CudaBackend::rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+                                 const KvCache& cache, const KvIndex& index) {
+  Op op(*this, "rope_store_kv", q);
+  RopeStore r{q.f32(), k.f32(), v.f32(), q.dim(0), q.dim(1)};
+  r.q_norm = pointer(norms.q), r.k_norm = pointer(norms.k), r.eps = norms.eps;
+  r.table = pointer(table), r.half = table.defined() ? table.dim(1) : 0;
+  cuda::rope_store_kv(c_, r, cache, index.slots.i32());
+}
+
+void CudaBackend::rms_norm_(Tensor out, Tensor x, Tensor w, float eps) {
+  Op op(*this, "rms_norm", out);
+  cuda::rms_norm(c_, out.f32(), x.f32(), w.f32(), x.dim(0), x.dim(1), eps);
+}
+
+void CudaBackend::add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps) {
+  Op op(*this, "add_rms_norm", out);
+  cuda::add_rms_norm(c_, out.f32(), residual.f32(), delta.f32(), w.f32(), out.dim(0), out.dim(1),
+                     eps);
+}
+
+void CudaBackend::layer_norm_(Tensor out, Tensor x, Tensor w, Tensor b, float eps) {
+  Op op(*this, "layer_norm", out);
+  cuda::layer_norm(c_, out.f32(), x.f32(), w.f32(), pointer(b), x.dim(0), x.dim(1), eps);
+}
+
+void CudaBackend::rope_table_(Tensor table, Tensor positions, Tensor inv_freq, float scale) {
+  Op op(*this, "rope_table", table);
+  cuda::rope_table(c_, table.f32(), positions.i32(), inv_freq.f32(), table.dim(0), table.dim(1),
+                   scale);
+}
+
+void CudaBackend::rope_(Tensor x, Tensor table) {
+  Op op(*this, "rope", x);
+  cuda::rope(c_, x.f32(), table.f32(), x.dim(0), x.dim(1), x.dim(2), table.dim(1));
+}
+
+void CudaBackend::store_kv_(Tensor k, Tensor v, const KvCache& cache, const KvIndex& index) {
+  Op op(*this, "store_kv", k);
+  cuda::store_kv(c_, k.f32(), v.f32(), k.dim(0), cache, index.slots.i32());
+}
+
+void CudaBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const KvIndex& index,
+                             const AttentionParams& params) {
+  Op op(*this, "attention", q);
+  cuda::attention(c_, out.f32(), q.f32(), q.dim(0), q.dim(1), cache, index, params);
+}
+
+void CudaBackend::add_(Tensor out, Tensor a, Tensor b) {
+  Op op(*this, "add", out);
+  cuda::add(c_, out.f32(), a.f32(), b.f32(), out.shape.elements());
+}
+
+void CudaBackend::activate_(Tensor x, Activation activation) {
+  Op op(*this, "activate", x);
+  cuda::activate(c_, x.f32(), x.shape.elements(), activation);
+}
+
+void CudaBackend::glu_(Tensor out, Tensor gate, Tensor up, Activation activation) {
+  Op op(*this, "glu", out);
+  cuda::glu(c_, out.f32(), gate.f32(), up.f32(), out.shape.elements(), activation);
+}
+
+void CudaBackend::softcap_(Tensor x, float cap) {
+  Op op(*this, "softcap", x);
+  cuda::softcap(c_, x.f32(), x.shape.elements(), cap);
+}
+
+void CudaBackend::gather_rows_(Tensor out, Tensor x, Tensor rows) {
+  Op op(*this, "gather_rows", out);
+  cuda::gather_rows(c_, out.f32(), x.f32(), rows.i32(), out.dim(0), out.dim(1));
+}
+
+void CudaBackend::feed_tokens_(Tensor ids, Tensor last) {
+  Op op(*this, "feed_tokens", ids);
+  cuda::feed_tokens(c_, ids.i32(), last.i32(), ids.dim(0));
+}
+
+void CudaBackend::draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits,
+                        bool greedy) {
+  Op op(*this, "draw", logits);
+  cuda::draw(c_, drawn, last.i32(), rows, logits.f32(), logits.dim(0), logits.dim(1), greedy);
+}
+
+}  // namespace cuda
+
+extern const BackendDef kBackend_cuda;
+const BackendDef kBackend_cuda{"cuda", 20, cuda::CudaBackend::create};
+
+}  // namespace vitrine

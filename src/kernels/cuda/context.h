@@ -1,0 +1,45 @@
+// What every launch needs to know. One per backend; engine thread only.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace vitrine::cuda {
+
+struct Context {
+  int device = 0;
+  int capability = 0;            // 80, 90...
+  int sms = 0;                   // multiprocessors
+  int shared_bytes = 160 << 10;  // of shared memory that a block may have
+  cudaStream_t stream = nullptr;
+  // One kernel and one order of summation for every number of rows.
+  bool deterministic = false;
+  // Launches may begin before the one before them has ended (programmatic dependent launch): every
+  // kernel calls pdl_wait() before it touches what another kernel reads or writes.
+  bool pdl = false;
+  // Scratch of whichever op runs; nothing in it survives the op. Fixed address.
+  std::byte* workspace = nullptr;
+  std::int64_t workspace_bytes = 0;
+  // kTickets (matmul.h) counters that are zero between kernels.
+  unsigned* tickets = nullptr;
+
+  // What runs, for the message when it fails.
+  const char* op = "";
+  std::int64_t shape[4] = {0, 0, 0, 0};
+  std::uint64_t step = 0;
+};
+
+// Ends the process with the error, the op, its shape and the step. A device that failed has lost
+// its memory: there is nothing to go on with.
+[[noreturn]] void fail(const Context& c, cudaError_t error, const char* what);
+
+inline void check(const Context& c, cudaError_t error, const char* what) {
+  if (error != cudaSuccess) fail(c, error, what);
+}
+
+// Blocks of `per` that cover n; the process ends where a launch could not have as many.
+unsigned blocks_for(const Context& c, std::int64_t n, std::int64_t per);
+
+}  // namespace vitrine::cuda

@@ -1,0 +1,64 @@
+// Launching kernels, and the few device functions that most of them share.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/context.h"
+
+namespace vitrine::cuda {
+
+template <typename... Params, typename... Args>
+void launch(const Context& c, void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t shared,
+            Args... args) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared;
+  config.stream = c.stream;
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &attribute;
+  config.numAttrs = c.pdl ? 1 : 0;
+  check(c, cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...), "launch");
+}
+
+// Waits until all memory of the kernels before this one is visible. First statement of a kernel but
+// for loads of weights, which nobody writes.
+__device__ inline void pdl_wait() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+// The next kernel may take whatever room the multiprocessors have from now on.
+__device__ inline void pdl_trigger() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+__device__ inline float warp_sum(float x) {
+  for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffff, x, offset);
+  return x;
+}
+
+__device__ inline float warp_max(float x) {
+  for (int offset = 16; offset > 0; offset /= 2)
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, offset));
+  return x;
+}
+
+// Over the whole block, in an order that depends on its size alone; `scratch` has 33 floats. All
+// threads get the sum.
+__device__ inline float block_sum(float x, float* scratch) {
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;
+  x = warp_sum(x);
+  if (warps == 1) return x;
+  __syncthreads();
+  if (lane == 0) scratch[warp] = x;
+  __syncthreads();
+  return warp_sum(lane < warps ? scratch[lane] : 0.0f);
+}
+
+}  // namespace vitrine::cuda

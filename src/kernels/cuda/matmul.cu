@@ -1,0 +1,102 @@
+// Which kernel a product takes.
+#include "kernels/cuda/matmul.h"
+
+#include "kernels/cuda/matmul_kernels.cuh"
+
+namespace vitrine::cuda {
+namespace {
+
+// Above this, decoding the weights once more pays.
+constexpr int kMostTileRows = 128;
+
+// Runs the call with the format of that type.
+template <typename Call>
+void with_format(const Context& c, DType dtype, Call call) {
+  switch (static_cast<int>(dtype)) {
+    case 0:
+      return call(WeightF32{});
+    case 1:
+      return call(WeightF16{});
+    case 2:
+      return call(WeightQ4_0{});
+    case 8:
+      return call(WeightQ8_0{});
+    case 12:
+      return call(WeightQ4_K{});
+    case 13:
+      return call(WeightQ5_K{});
+    case 14:
+      return call(WeightQ6_K{});
+    case 30:
+      return call(WeightBF16{});
+    default:
+      fail(c, cudaErrorInvalidValue, "a weight of an unknown format");
+  }
+}
+
+void run(Context& c, Job& job, DType dtype) {
+  c.shape[0] = job.T, c.shape[1] = job.segment[0].rows, c.shape[2] = job.K;
+  job.tickets = c.tickets;
+  job.partial = reinterpret_cast<float*>(c.workspace);
+  with_format(c, dtype, [&](auto format) {
+    using F = decltype(format);
+    job.units = (job.K + F::kCols - 1) / F::kCols;
+    if (!c.deterministic && few_fits<F>(job))
+      launch_few<F>(c, job);
+    else if (c.deterministic || job.T <= kMostTileRows ||
+             !launch_many<F>(c, job, c.workspace, c.workspace_bytes))
+      launch_tile<F>(c, job, c.workspace, c.workspace_bytes);
+  });
+}
+
+Job make_job(const MatmulInput& in, std::int64_t K) {
+  VT_CHECK(in.T > 0 && in.T <= INT32_MAX / 2 && K <= INT32_MAX / 8, "matmul: {} rows of {}", in.T,
+           K);
+  Job job{};
+  job.T = static_cast<int>(in.T), job.K = static_cast<int>(K);
+  job.x = in.x, job.norm = in.norm, job.eps = in.eps;
+  return job;
+}
+
+int tiles_of(const CudaWeight& w) {
+  return static_cast<int>((w.rows() + kTileRows - 1) / kTileRows);
+}
+
+Segment make_segment(const MatmulOutput& o, int first_tile) {
+  return {reinterpret_cast<const std::uint32_t*>(o.w->data()),
+          o.out,
+          o.bias,
+          o.residual,
+          static_cast<int>(o.w->rows()),
+          first_tile};
+}
+
+}  // namespace
+
+void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const MatmulInput& in) {
+  for (std::size_t i = 0; i < outputs.size() && in.T > 0;) {
+    Job job = make_job(in, outputs[i].w->cols());
+    DType dtype = outputs[i].w->dtype();
+    for (; i < outputs.size() && outputs[i].w->dtype() == dtype && job.segments < kMaxSegments;
+         ++i) {
+      VT_CHECK(outputs[i].w->cols() == job.K, "matmul_group: {} and {} columns",
+               outputs[i].w->cols(), job.K);
+      job.segment[job.segments++] = make_segment(outputs[i], job.tiles);
+      job.tiles += tiles_of(*outputs[i].w);
+    }
+    run(c, job, dtype);
+  }
+}
+
+void matmul_glu(Context& c, float* out, const MatmulInput& in, const CudaWeight& gate,
+                const CudaWeight& up, Activation activation) {
+  VT_CHECK(gate.rows() == up.rows() && gate.cols() == up.cols() && gate.dtype() == up.dtype());
+  if (in.T == 0) return;
+  Job job = make_job(in, gate.cols());
+  job.glu = true, job.activation = activation, job.segments = 2, job.tiles = tiles_of(gate);
+  job.segment[0] = make_segment({out, &gate}, 0);
+  job.segment[1] = make_segment({out, &up}, 0);
+  run(c, job, gate.dtype());
+}
+
+}  // namespace vitrine::cuda

@@ -1,0 +1,340 @@
+// A few rows, bound by the weights' bytes.
+//
+// One block per multiprocessor takes tiles of 16 outputs in turn; its warps split K, or are groups
+// with a tile each. Each warp copies its units into a ring of its own in shared memory,
+// several ahead and across tiles, and starts before the kernels before it have ended: weights
+// depend on nobody. The rows are converted once per block to operands of the tensor instruction in
+// shared memory: f16 a row a column; bf16, being coarse, as two columns that add up to 16 bits. The
+// warps' sums meet in shared memory, in a fixed order.
+//
+// A block asks for more than half of the shared memory, so that a multiprocessor has one. With room
+// for two, the blocks of the next kernel settle in pairs where the first to end were, and half of
+// the multiprocessors have nothing: measured, a chain of such kernels took up to half as long
+// again.
+#pragma once
+
+#include "kernels/cuda/matmul_kernels.cuh"
+#include "kernels/cuda/matmul_ring.cuh"
+
+namespace vitrine::cuda {
+
+// More warps where a unit takes many instructions.
+template <typename F>
+inline constexpr int kFewWarps = F::kGroup < 64 ? 16 : 8;
+inline constexpr int kFewVectors = 4096;  // float4 of x per block
+// Shared memory of a block, more than half of a multiprocessor's 227 KiB, and the least that its
+// rings have in flight.
+inline constexpr int kFewShared = 116 << 10, kFewInFlight = 64 << 10;
+
+// How a launch is cut.
+struct FewShape {
+  int tokens;  // 1, 2, 4 or 8
+  int groups;  // of warps, each with a tile
+  int ring;    // units ahead
+};
+
+inline int few_tokens(int T) { return T <= 1 ? 1 : T <= 2 ? 2 : T <= 4 ? 4 : 8; }
+
+// Offsets in shared memory.
+template <typename F, int kSubs>
+struct FewMemory {
+  static constexpr int kColumnBytes = F::kHalf ? 2 : 4;  // of a token
+  // Of a token's operands and sums; tokens start in different banks.
+  static __host__ __device__ int token_bytes(int cols) { return cols * kColumnBytes + 64; }
+  static __host__ __device__ int token_sums(int cols) { return cols / 32 + 1; }
+  int scratch, x, sums, reduce, total;
+  __host__ __device__ FewMemory(const FewShape& s, int cols) {
+    scratch = ring_barrier_bytes(kFewWarps<F>) + kFewWarps<F> * s.ring * F::kWords * 4;
+    x = scratch + kFewWarps<F> * F::kScratch * 4;
+    sums = x + s.tokens * token_bytes(cols);
+    reduce = sums + (F::kMin ? s.tokens * token_sums(cols) * 4 : 0);
+    total = reduce + 2 * kFewWarps<F> * kSubs * 16 * s.tokens * 4;
+  }
+};
+
+// The lane's column of the operands.
+template <bool kPaired_, bool kOne_>
+struct FewX {
+  static constexpr bool kPaired = kPaired_, kOne = kOne_;
+  const uint2* at;       // of the unit
+  const float *s0, *s1;  // sums of the lane's tokens, of the unit
+  __device__ uint2 operator()(int j, int) const { return at[j * (kPaired ? 8 : 4)]; }
+  __device__ float2 sum(int g, int) const { return {s0[g], kOne ? 0 : s1[g]}; }
+};
+
+// Sums over the `warps` warps of a token; all its threads get both.
+__device__ inline float2 token_reduce(float sum, float max, int warps) {
+  __shared__ float2 scratch[16];
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  sum = warp_sum(sum), max = warp_max(max);
+  if (lane == 0) scratch[warp] = {sum, max};
+  __syncthreads();
+  float2 out{0, 0};
+  for (int w = warp / warps * warps, end = w + warps; w < end; ++w)
+    out = {out.x + scratch[w].x, fmaxf(out.y, scratch[w].y)};
+  return out;
+}
+
+__device__ inline float4 load_row4(const float* row, std::int64_t k, std::int64_t end,
+                                   bool aligned) {
+  if (aligned) return k < end ? __ldcg(reinterpret_cast<const float4*>(row + k)) : float4{};
+  return {k < end ? __ldcg(row + k) : 0, k + 1 < end ? __ldcg(row + k + 1) : 0,
+          k + 2 < end ? __ldcg(row + k + 2) : 0, k + 3 < end ? __ldcg(row + k + 3) : 0};
+}
+
+// Four columns of a token as operands: [16 columns][4 lanes] {b0, b1}, or {hi b0, hi b1, lo b0, lo
+// b1}. Returns the sum of what was kept.
+template <bool kHalf>
+__device__ inline float store_operands(std::uint32_t* to, int k, float4 x) {
+  constexpr int kWords = kHalf ? 2 : 4;  // per lane
+  std::uint32_t hi[2] = {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w)};
+  float2 h0 = unpack2<kHalf>(hi[0]), h1 = unpack2<kHalf>(hi[1]);
+  to += (k / 16 * 4 + k % 8 / 2) * kWords + k % 16 / 8;
+  to[0] = hi[0], to[kWords] = hi[1];
+  if constexpr (!kHalf) {
+    to[2] = pack2<kHalf>(x.x - h0.x, x.y - h0.y);
+    to[6] = pack2<kHalf>(x.z - h1.x, x.w - h1.y);
+  }
+  return (h0.x + h0.y) + (h1.x + h1.y);
+}
+
+// The rows as operands in shared memory. Each token has its share of the block's threads; columns
+// past K and tokens past T are zero.
+template <typename F>
+__device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs, int token_bytes,
+                             float* sums, int token_sums, float* inverse) {
+  constexpr int kVectors = kFewVectors / (32 * kFewWarps<F>);
+  int warps = kFewWarps<F> / tokens, token = threadIdx.x / 32 / warps;
+  int threads = warps * 32, thread = threadIdx.x % threads;
+  const float* row = job.x + std::int64_t{token} * job.K;
+  std::int64_t end = token < job.T ? job.K : 0;
+  bool aligned = job.K % 4 == 0;
+  float4 v[kVectors];
+  float square = 0, amax = 0;
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    int k = (i * threads + thread) * 4;
+    if (i * threads * 4 < cols) v[i] = k < cols ? load_row4(row, k, end, aligned) : float4{};
+  }
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    if (i * threads * 4 >= cols) break;
+    int k = (i * threads + thread) * 4;
+    float4& x = v[i];
+    if (job.norm) {
+      square += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
+      float4 w = k < cols ? load_row4(job.norm, k, end, aligned) : float4{};
+      x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
+    }
+    amax = fmaxf(fmaxf(fmaxf(amax, fabsf(x.x)), fmaxf(fabsf(x.y), fabsf(x.z))), fabsf(x.w));
+  }
+  float scale = 1;
+  if (job.norm || F::kHalf) {
+    float2 both = token_reduce(square, amax, warps);
+    if (job.norm) scale = rsqrtf(both.x / static_cast<float>(job.K) + job.eps);
+    if (F::kHalf) {
+      float2 power = row_scale(both.y * scale);
+      scale *= power.x;
+      if (thread == 0) inverse[token] = power.y;
+    }
+  }
+  auto* to = reinterpret_cast<std::uint32_t*>(xs + token * token_bytes);
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    if (i * threads * 4 >= cols) break;
+    int k = (i * threads + thread) * 4;
+    float sum = 0;
+    if (k < cols)
+      sum = store_operands<F::kHalf>(
+          to, k, {v[i].x * scale, v[i].y * scale, v[i].z * scale, v[i].w * scale});
+    if constexpr (F::kMin) {  // eight lanes have a group of 32
+      for (int o = 1; o < 8; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
+      if (k < cols && threadIdx.x % 8 == 0) sums[token * token_sums + k / 32] = sum;
+    }
+  }
+}
+
+// The units of one warp, in the order it multiplies them.
+template <typename F, int kSubs>
+struct UnitStream {
+  const Job& job;
+  int begin, end;  // units of a tile
+  int stride;      // tiles
+  int tile, sub, unit;
+  const std::uint32_t* at;
+
+  __device__ UnitStream(const Job& j, int b, int e, int first_tile, int between)
+      : job(j), begin(b), end(e), stride(between), tile(first_tile), sub(0), unit(b) {
+    if (begin == end) tile = job.tiles;
+    seek();
+  }
+  __device__ void seek() {
+    at = nullptr;
+    if (tile >= job.tiles) return;
+    int local = tile;
+    const Segment& s = kSubs == 2 ? job.segment[sub] : segment_of(job, local);
+    at = s.w + (std::int64_t{local} * job.units + unit) * F::kWords;
+  }
+  // Null after the last.
+  __device__ const std::uint32_t* next() {
+    const std::uint32_t* now = at;
+    if (!now) return now;
+    at += F::kWords;
+    if (++unit == end) {
+      unit = begin;
+      if (++sub == kSubs) sub = 0, tile += stride;
+      seek();
+    }
+    return now;
+  }
+};
+
+// Waits for the `threads` of a group of warps.
+__device__ inline void group_barrier(int group, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "r"(threads) : "memory");
+}
+
+// Adds up the sums of a group's warps and writes the tile's outputs. One warp.
+template <int kSubs>
+__device__ void finish_tile(const Job& job, int tile, int tokens, int warps, const float* sums,
+                            const float* inverse) {
+  int count = 16 * tokens, local = tile;
+  const Segment& segment = kSubs == 2 ? job.segment[0] : segment_of(job, local);
+  for (int i = threadIdx.x % 32; i < count; i += 32) {
+    float total[kSubs] = {};
+#pragma unroll
+    for (int s = 0; s < kSubs; ++s) {
+#pragma unroll 4
+      for (int w = 0; w < warps; ++w) total[s] += sums[(w * kSubs + s) * count + i];
+      if (inverse) total[s] *= inverse[i / 16];
+    }
+    float sum =
+        kSubs == 2 ? apply_activation(total[0], job.activation) * total[kSubs - 1] : total[0];
+    write_output(job, segment, i / 16, local * 16 + i % 16, sum);
+  }
+}
+
+// A warp's sums of a tile to shared memory, [tokens][16 outputs].
+template <typename X, bool kGroups>
+__device__ inline void store_sums(float* to, const float (&acc)[4], int tokens, int lane) {
+  int token = (X::kPaired ? 1 : 2) * (lane % 4);
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    float* at = to + token * 16 + lane / 4 + 8 * h;
+    if (token < tokens) *at = X::kPaired && !kGroups ? acc[2 * h] + acc[2 * h + 1] : acc[2 * h];
+    if (!X::kPaired && !X::kOne && token + 1 < tokens) at[16] = acc[2 * h + 1];
+  }
+}
+
+// kOne: one row, f16 formats only.
+template <typename F, int kSubs, bool kOne>
+__global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
+    few_kernel(const __grid_constant__ Job job, const __grid_constant__ FewShape shape) {
+  using X = FewX<!F::kHalf, kOne>;
+  extern __shared__ __align__(128) std::byte shared[];
+  __shared__ float inverse[8];
+  pdl_trigger();
+  constexpr int kWarps = kFewWarps<F>;
+  int cols = job.units * F::kCols;
+  const FewMemory<F, kSubs> memory(shape, cols);
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tokens = kOne ? 1 : shape.tokens;
+  int token_bytes = memory.token_bytes(cols), token_sums = memory.token_sums(cols);
+  auto* slots = reinterpret_cast<std::uint32_t*>(shared + ring_barrier_bytes(kWarps));
+  Ring<F::kWords> ring(slots + warp * shape.ring * F::kWords,
+                       reinterpret_cast<std::uint64_t*>(shared) + warp * kMaxRing, shape.ring,
+                       lane);
+  auto* scratch = reinterpret_cast<float*>(shared + memory.scratch) + warp * F::kScratch;
+  auto* sums = reinterpret_cast<float*>(shared + memory.sums);
+  auto* reduce = reinterpret_cast<float*>(shared + memory.reduce);
+
+  int warps = kWarps / shape.groups, group = warp / warps, part = warp % warps;
+  int begin = job.units * part / warps, end = job.units * (part + 1) / warps;
+  int first_tile = blockIdx.x * shape.groups + group, stride = gridDim.x * shape.groups;
+  UnitStream<F, kSubs> stream(job, begin, end, first_tile, stride);
+  for (int i = 0; i < shape.ring; ++i) ring.fetch(stream.next());
+  if (job.norm)
+    for (int k = threadIdx.x * 32; k < job.K; k += kWarps * 32 * 32)
+      asm volatile("prefetch.global.L2 [%0];" ::"l"(job.norm + k));
+  pdl_wait();
+  convert_rows<F>(job, tokens, cols, shared + memory.x, token_bytes, sums, token_sums, inverse);
+  __syncthreads();
+
+  int column = lane / 4, token = min(X::kPaired ? column / 2 : column, tokens - 1);
+  auto* my_x = reinterpret_cast<const uint2*>(shared + memory.x + token * token_bytes) +
+               (X::kPaired ? lane % 4 * 2 + column % 2 : lane % 4);
+  int first_token = min(X::kPaired ? lane % 4 : 2 * (lane % 4), tokens - 1);
+  const float* s0 = sums + first_token * token_sums;
+  const float* s1 = sums + min(first_token + 1, tokens - 1) * token_sums;
+  int buffer = 0;
+  for (int tile = first_tile; tile < job.tiles; tile += stride, buffer ^= 1) {
+    float* buffers = reduce + (buffer * kWarps + group * warps) * kSubs * 16 * tokens;
+#pragma unroll 1
+    for (int sub = 0; sub < kSubs; ++sub) {
+      float acc[1][1][4] = {};
+      for (int u = begin; u < end; ++u) {
+        const std::uint32_t* const unit[1] = {ring.wait()};
+        X x{my_x + u * (F::kCols / 16) * (X::kPaired ? 8 : 4), s0 + u * (F::kCols / 32),
+            s1 + u * (F::kCols / 32)};
+        multiply_unit<F, 1, 1>(unit, scratch, x, acc, lane);
+        __syncwarp();
+        ring.fetch(stream.next());
+      }
+      store_sums<X, (F::kGroup < 64)>(buffers + (part * kSubs + sub) * 16 * tokens, acc[0][0],
+                                      tokens, lane);
+    }
+    group_barrier(group, warps * 32);
+    if (part == buffer % warps)
+      finish_tile<kSubs>(job, tile, tokens, warps, buffers, F::kHalf ? inverse : nullptr);
+  }
+}
+
+// As many groups as keep the multiprocessors equally busy: fewer warps have to meet.
+template <typename F>
+int choose_groups(const Context& c, const Job& job) {
+  auto use = [&](int groups) {
+    int warps = kFewWarps<F> / groups, slots = c.sms * groups;
+    int turns = (job.tiles + slots - 1) / slots, units = (job.units + warps - 1) / warps;
+    return static_cast<double>(job.tiles) / turns / slots * job.units / units / warps;
+  };
+  int best = 1;
+  for (int groups = 2; groups <= 8; groups *= 2)
+    if (use(groups) >= 0.97 * use(best)) best = groups;
+  return best;
+}
+
+template <typename F, int kSubs, bool kOne>
+void launch_few_kernel(Context& c, const Job& job) {
+  using Memory = FewMemory<F, kSubs>;
+  FewShape s{};
+  s.tokens = few_tokens(job.T);
+  s.groups = choose_groups<F>(c, job);
+  int cols = job.units * F::kCols;
+  constexpr int kSlot = kFewWarps<F> * F::kWords * 4, kLeast = (kFewInFlight + kSlot - 1) / kSlot;
+  s.ring = std::clamp((kFewShared - Memory(s, cols).total) / kSlot, kLeast, kMaxRing);
+  int shared = std::max(Memory(s, cols).total, kFewShared);
+  auto* kernel = few_kernel<F, kSubs, kOne>;
+  static int allowed = 0;
+  if (shared > allowed) {
+    check(c, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared),
+          "shared memory");
+    allowed = shared;
+  }
+  int blocks = std::min((job.tiles + s.groups - 1) / s.groups, c.sms);
+  launch(c, kernel, dim3(blocks), 32 * kFewWarps<F>, shared, job, s);
+}
+
+template <typename F>
+bool few_fits(const Job& job) {
+  return job.T <= (F::kHalf ? 8 : 4) && few_tokens(job.T) * job.units * F::kCols <= kFewVectors * 4;
+}
+
+template <typename F>
+void launch_few(Context& c, Job job) {
+  bool one = F::kHalf && job.T == 1;
+  if (job.glu)
+    one ? launch_few_kernel<F, 2, F::kHalf>(c, job) : launch_few_kernel<F, 2, false>(c, job);
+  else
+    one ? launch_few_kernel<F, 1, F::kHalf>(c, job) : launch_few_kernel<F, 1, false>(c, job);
+}
+
+}  // namespace vitrine::cuda

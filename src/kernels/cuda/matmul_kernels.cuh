@@ -1,0 +1,84 @@
+// What the product kernels share: which outputs a launch has, and how one is finished.
+#pragma once
+
+#include "kernels/cuda/activation.cuh"
+#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/matmul_formats.cuh"
+
+namespace vitrine::cuda {
+
+inline constexpr int kMaxSegments = 4;
+
+struct Segment {
+  const std::uint32_t* w;
+  float* out;
+  const float* bias;
+  const float* residual;
+  int rows;        // N
+  int first_tile;  // in the order of the launch
+};
+
+struct Job {
+  Segment segment[kMaxSegments];
+  int segments, tiles;  // tiles of all segments; of one where glu
+  bool glu;             // two segments, gate and up, give segment[0].out
+  Activation activation;
+  int T, K, units;    // units of a row
+  const float* x;     // (T,K)
+  const float* norm;  // (K) or null
+  float eps;
+  float* partial;  // sums of a part of K
+  unsigned* tickets;
+};
+
+// Segment of a tile; the tile becomes its number within the segment.
+__device__ inline const Segment& segment_of(const Job& job, int& tile) {
+  int s = 0;
+  while (s + 1 < job.segments && tile >= job.segment[s + 1].first_tile) ++s;
+  tile -= job.segment[s].first_tile;
+  return job.segment[s];
+}
+
+__device__ inline void write_output(const Job& job, const Segment& s, int token, int row,
+                                    float sum) {
+  if (token >= job.T || row >= s.rows) return;
+  std::int64_t i = std::int64_t{token} * s.rows + row;
+  if (s.bias) sum += __ldg(s.bias + row);
+  if (s.residual) sum += __ldcg(s.residual + i);
+  s.out[i] = sum;
+}
+
+// The power of two that brings a row with this largest magnitude below 1024, and its inverse.
+__device__ inline float2 row_scale(float amax) {
+  int exponent = amax > 0 && amax < INFINITY ? 9 - ilogbf(amax) : 0;
+  exponent = min(max(exponent, -100), 100);
+  return {exp2f(static_cast<float>(exponent)), exp2f(static_cast<float>(-exponent))};
+}
+
+// True in all threads of the block that is the last of `blocks` to come here with this ticket; what
+// the others wrote before is then visible to it.
+__device__ inline bool last_block(unsigned* ticket, unsigned blocks) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(ticket, 1) == blocks - 1;
+    if (last) *ticket = 0;
+  }
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
+
+// Whether launch_few takes so many rows of this length.
+template <typename F>
+bool few_fits(const Job& job);
+template <typename F>
+void launch_few(Context& c, Job job);
+template <typename F>
+void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes);
+// False, with no output written, where it cannot.
+template <typename F>
+bool launch_many(Context& c, Job job, std::byte* workspace, std::int64_t bytes);
+
+}  // namespace vitrine::cuda

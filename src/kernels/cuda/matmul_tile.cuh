@@ -1,0 +1,264 @@
+// Up to 64 rows per block of outputs, any number in turns: weights are still read once per 64 rows.
+//
+// matmul_prepare.cu has brought the rows into operands of the tensor instruction in the workspace.
+// A block has 8 warps of two tiles of 16 outputs each (of gate and up where glu) and a part of K.
+// Units of weights and the operands of their columns come through a ring of stages in shared
+// memory. The parts of K are added up in order by the block that finishes last, so that a result
+// does not depend on the number of rows.
+#pragma once
+
+#include "kernels/cuda/matmul_kernels.cuh"
+
+namespace vitrine::cuda {
+
+inline constexpr int kTileWarps = 8, kTileThreads = 32 * kTileWarps,
+                     kTilesPerBlock = 2 * kTileWarps;
+
+// The rows as operands, [K/16][tokens/8][32 lanes] {b0, b1}; columns past K and tokens past T zero.
+struct Operands {
+  const uint2* x;
+  const float* sums;     // [K/32][tokens], for formats with minimums
+  const float* inverse;  // [tokens], for f16
+  int tokens;            // a multiple of the kernel's
+};
+
+// Rows to operands, for f16 or bf16; cols: K padded.
+void prepare_operands(Context& c, const Job& job, bool half, int tokens, int cols, uint2* x,
+                      float* sums, float* inverse);
+
+template <typename F, int NT>
+struct TileShape {
+  static constexpr int kXBytes = F::kCols / 16 * NT * 256;
+  static constexpr int kSumBytes = F::kMin ? F::kCols / 32 * NT * 32 : 0;
+  static constexpr int kStageBytes = kTilesPerBlock * F::kWords * 4 + kXBytes + kSumBytes;
+  static constexpr int kScratchBytes = kTileWarps * 2 * F::kScratch * 4;
+  // What every device from sm_80 on has, or more where that is less than two stages.
+  static constexpr int kFit = ((160 << 10) - kScratchBytes) / kStageBytes;
+  static constexpr int kStages = kFit < 2 ? 2 : kFit > 6 ? 6 : kFit;
+  static constexpr int kShared = kStages * kStageBytes + kScratchBytes;
+};
+
+template <int NT>
+struct TileX {
+  static constexpr bool kPaired = false, kOne = false;
+  const uint2* at;
+  const float2* sums;
+  __device__ uint2 operator()(int j, int nt) const { return at[(j * NT + nt) * 32]; }
+  __device__ float2 sum(int g, int nt) const { return sums[(g * NT + nt) * 4]; }
+};
+
+template <typename F>
+__device__ void fetch_weights(std::byte* stage, int unit, const std::uint32_t* const (&w)[2]) {
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int s = 0; s < 2; ++s) {
+    if (!w[s]) continue;
+    auto* to = reinterpret_cast<std::uint32_t*>(stage) + (warp * 2 + s) * F::kWords;
+    const std::uint32_t* from = w[s] + std::int64_t{unit} * F::kWords;
+    for (int i = lane; i < F::kWords / 4; i += 32) copy_async16(to + i * 4, from + i * 4);
+  }
+}
+
+template <typename F, int NT>
+__device__ void fetch_operands(const Operands& in, std::byte* stage, int unit) {
+  using Shape = TileShape<F, NT>;
+  std::byte* x = stage + kTilesPerBlock * F::kWords * 4;
+  for (int i = threadIdx.x; i < Shape::kXBytes / 16; i += kTileThreads) {
+    int j = i / (NT * 16), rest = i % (NT * 16);
+    copy_async16(
+        x + i * 16,
+        in.x + (std::int64_t{unit * (F::kCols / 16) + j} * (in.tokens / 8) + blockIdx.z * NT) * 32 +
+            rest * 2);
+  }
+  if constexpr (F::kMin)
+    for (int i = threadIdx.x; i < Shape::kSumBytes / 16; i += kTileThreads) {
+      int g = i / (NT * 2), rest = i % (NT * 2);
+      copy_async16(x + Shape::kXBytes + i * 16,
+                   in.sums + std::int64_t{unit * (F::kCols / 32) + g} * in.tokens +
+                       blockIdx.z * NT * 8 + rest * 4);
+    }
+}
+
+template <typename F, int NT>
+__device__ void write_tiles(const Job& job, const Operands& in, const int (&tile)[2],
+                            float (&acc)[2][NT][4]) {
+  int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int nt = 0; nt < NT; ++nt)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      int token = (blockIdx.z * NT + nt) * 8 + 2 * (lane % 4) + i % 2, row = lane / 4 + i / 2 * 8;
+      float unscale = F::kHalf && token < job.T ? __ldcg(in.inverse + token) : 1;
+      float v[2] = {acc[0][nt][i] * unscale, acc[1][nt][i] * unscale};
+      if (job.glu) {
+        if (tile[0] < job.tiles)
+          write_output(job, job.segment[0], token, tile[0] * 16 + row,
+                       apply_activation(v[0], job.activation) * v[1]);
+        continue;
+      }
+#pragma unroll
+      for (int s = 0; s < 2; ++s) {
+        int local = tile[s];
+        if (local >= job.tiles) continue;
+        const Segment& segment = segment_of(job, local);
+        write_output(job, segment, token, local * 16 + row, v[s]);
+      }
+    }
+}
+
+template <typename F, int NT>
+__global__ void __launch_bounds__(kTileThreads, 1)
+    tile_kernel(const __grid_constant__ Job job, const __grid_constant__ Operands in,
+                int part_units) {
+  using Shape = TileShape<F, NT>;
+  extern __shared__ __align__(128) std::byte shared[];
+  pdl_trigger();
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  int first = blockIdx.y * part_units, units = min(part_units, job.units - first);
+  int tile[2];
+  const std::uint32_t* w[2];
+#pragma unroll
+  for (int s = 0; s < 2; ++s) {
+    tile[s] = job.glu ? blockIdx.x * kTileWarps + warp : blockIdx.x * kTilesPerBlock + warp * 2 + s;
+    int local = tile[s];
+    const Segment& segment = job.glu ? job.segment[s] : segment_of(job, local);
+    w[s] = tile[s] < job.tiles ? segment.w + (std::int64_t{local} * job.units + first) * F::kWords
+                               : nullptr;
+  }
+  auto* scratch = reinterpret_cast<float*>(shared) + warp * 2 * F::kScratch;
+  std::byte* stages = shared + Shape::kScratchBytes;
+  auto stage = [&](int u) { return stages + u % Shape::kStages * Shape::kStageBytes; };
+
+  // Weights first: they depend on nobody. A group is a stage: the first ones hold all weights.
+  for (int u = 0; u < Shape::kStages - 1 && u < units; ++u) fetch_weights<F>(stage(u), u, w);
+  pdl_wait();
+#pragma unroll
+  for (int u = 0; u < Shape::kStages - 1; ++u) {
+    if (u < units) fetch_operands<F, NT>(in, stage(u), first + u);
+    copy_commit();
+  }
+  float acc[2][NT][4] = {};
+  for (int u = 0; u < units; ++u) {
+    copy_wait<Shape::kStages - 2>();
+    __syncthreads();
+    if (int next = u + Shape::kStages - 1; next < units) {
+      fetch_weights<F>(stage(next), next, w);
+      fetch_operands<F, NT>(in, stage(next), first + next);
+    }
+    copy_commit();
+    if (!w[0] && !w[1]) continue;
+    auto* words = reinterpret_cast<const std::uint32_t*>(stage(u)) + warp * 2 * F::kWords;
+    std::byte* x = stage(u) + kTilesPerBlock * F::kWords * 4;
+    TileX<NT> view{reinterpret_cast<const uint2*>(x) + lane,
+                   reinterpret_cast<const float2*>(x + Shape::kXBytes) + lane % 4};
+    // A tile past the last is multiplied by whatever its stage holds, and not written.
+    const std::uint32_t* const unit[2] = {words, words + F::kWords};
+    multiply_unit<F, 2, NT>(unit, scratch, view, acc, lane);
+    if constexpr (F::kScratch > 0) __syncwarp();
+  }
+  if (gridDim.y > 1) {
+    std::int64_t blocks = std::int64_t{gridDim.x} * gridDim.z,
+                 block = std::int64_t{blockIdx.z} * gridDim.x + blockIdx.x;
+    auto slot = [&](unsigned part, int s, int nt) {
+      return reinterpret_cast<float4*>(job.partial) +
+             (((part * blocks + block) * 2 + s) * NT + nt) * kTileThreads + threadIdx.x;
+    };
+#pragma unroll
+    for (int s = 0; s < 2; ++s)
+#pragma unroll
+      for (int nt = 0; nt < NT; ++nt)
+        *slot(blockIdx.y, s, nt) = {acc[s][nt][0], acc[s][nt][1], acc[s][nt][2], acc[s][nt][3]};
+    if (!last_block(job.tickets + block, gridDim.y)) return;
+#pragma unroll 1
+    for (unsigned p = 0; p < gridDim.y; ++p) {  // the loads of a part are in flight together
+      float4 v[2][NT];
+#pragma unroll
+      for (int s = 0; s < 2; ++s)
+#pragma unroll
+        for (int nt = 0; nt < NT; ++nt) v[s][nt] = __ldcg(slot(p, s, nt));
+#pragma unroll
+      for (int s = 0; s < 2; ++s)
+#pragma unroll
+        for (int nt = 0; nt < NT; ++nt) {
+          float(&sum)[4] = acc[s][nt];
+          const float4& more = v[s][nt];
+          sum[0] = p ? sum[0] + more.x : more.x, sum[1] = p ? sum[1] + more.y : more.y;
+          sum[2] = p ? sum[2] + more.z : more.z, sum[3] = p ? sum[3] + more.w : more.w;
+        }
+    }
+  }
+  write_tiles<F, NT>(job, in, tile, acc);
+}
+
+// How K is parted: by the shape of the weights alone, so that sums do not depend on the rows.
+struct Parting {
+  int blocks = 0, parts = 0, units = 0;
+};
+inline Parting part_k(const Context& c, const Job& job) {
+  Parting p;
+  int per_block = job.glu ? kTileWarps : kTilesPerBlock;
+  p.blocks = (job.tiles + per_block - 1) / per_block;
+  int wanted = std::max(1, std::min(c.sms / p.blocks, job.units / 2));
+  p.units = (job.units + wanted - 1) / wanted;
+  p.parts = (job.units + p.units - 1) / p.units;
+  return p;
+}
+
+template <typename F, int NT>
+void launch_tile_kernel(Context& c, const Job& job, const Operands& in, const Parting& p) {
+  auto* kernel = tile_kernel<F, NT>;
+  static bool allowed = false;
+  if (!allowed)
+    check(c,
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               TileShape<F, NT>::kShared),
+          "shared memory");
+  allowed = true;
+  launch(c, kernel, dim3(p.blocks, p.parts, in.tokens / (8 * NT)), kTileThreads,
+         TileShape<F, NT>::kShared, job, in, p.units);
+}
+
+// Rows in turns of as many as fit into the workspace.
+template <typename F>
+void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes) {
+  Parting p = part_k(c, job);
+  bool wide = TileShape<F, 8>::kShared <= c.shared_bytes;
+  int nt = job.T <= 8 ? 1 : job.T <= 16 ? 2 : job.T <= 32 || !wide ? 4 : 8, width = nt * 8;
+  std::int64_t cols = std::int64_t{job.units} * F::kCols;
+  std::int64_t per_token = cols * 2 + cols / 32 * 4 + 4;
+  std::int64_t partial =
+      p.parts > 1 ? std::int64_t{p.parts} * p.blocks * 2 * 16 * kTileWarps * 4 : 0;  // a token
+  std::int64_t turns =
+      std::min<std::int64_t>((bytes - 4096) / (per_token + partial) / width, kTickets / p.blocks);
+  turns = std::max<std::int64_t>(1, turns);
+  VT_CHECK(width * (per_token + partial) + 4096 <= bytes, "matmul: a workspace of {}", bytes);
+  int most = static_cast<int>(std::min<std::int64_t>(turns * width, 1 << 20));
+  Job rest = job;
+  for (int first = 0; first < job.T; first += most) {
+    rest.T = std::min(most, job.T - first);
+    rest.x = job.x + std::int64_t{first} * job.K;
+    for (int s = 0; s < job.segments; ++s) {
+      std::int64_t skip = std::int64_t{first} * job.segment[s].rows;
+      rest.segment[s].out = job.segment[s].out + skip;
+      if (job.segment[s].residual) rest.segment[s].residual = job.segment[s].residual + skip;
+    }
+    int tokens = (rest.T + width - 1) / width * width;
+    auto* x = reinterpret_cast<uint2*>(workspace);
+    auto* sums = reinterpret_cast<float*>(workspace + cols * 2 * tokens);
+    float* inverse = sums + cols / 32 * tokens;
+    rest.partial = inverse + tokens;
+    prepare_operands(c, rest, F::kHalf, tokens, static_cast<int>(cols), x, F::kMin ? sums : nullptr,
+                     inverse);
+    Operands in{x, sums, inverse, tokens};
+    if (nt == 1)
+      launch_tile_kernel<F, 1>(c, rest, in, p);
+    else if (nt == 2)
+      launch_tile_kernel<F, 2>(c, rest, in, p);
+    else if (nt == 4)
+      launch_tile_kernel<F, 4>(c, rest, in, p);
+    else
+      launch_tile_kernel<F, 8>(c, rest, in, p);
+  }
+}
+
+}  // namespace vitrine::cuda
