@@ -64,6 +64,7 @@ Status CudaBackend::start(const BackendOptions& options) {
   if (error != cudaSuccess) return unavailable("device 0", error);
   c_.capability = 10 * properties.major + properties.minor;
   c_.sms = properties.multiProcessorCount;
+  c_.shared_bytes = static_cast<int>(properties.sharedMemPerBlockOptin);
   if (c_.capability < 80)
     return make_error(ErrorCode::kUnavailable,
                       "cuda: {} has compute capability {}.{}, at least 8.0 is needed",
