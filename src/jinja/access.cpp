@@ -29,8 +29,8 @@ bool is_hidden(std::string_view name) { return name.starts_with("__") && name.en
 // A method as a value, or why there is none.
 std::optional<Value> method_value(Interpreter& run, const Value& object, std::string_view name) {
   if (is_hidden(name) || is_mutator(object, name))
-    return Value::unsafe(fmt::format("access to attribute '{}' of '{}' object is unsafe.", name,
-                                     object.type_name()));
+    return Value::undefined(fmt::format("access to attribute '{}' of '{}' object is unsafe.", name,
+                                        object.type_name()));
   if (Method method = find_method(object, name)) return run.own<BoundMethod>(object, method);
   return std::nullopt;
 }
@@ -66,8 +66,6 @@ Value Interpreter::get_attribute(const Value& object, std::string_view name) {
 
 Value Interpreter::get_item(const Value& object, const Value& key) {
   need(object);
-  if (const Undefined* undefined = key.if_undefined(); undefined && undefined->unsafe)
-    fail_undefined(*undefined);
   if (auto value = item_of(object, key)) return *value;
   if (const Text* name = key.if_string()) {
     if (auto method = method_value(*this, object, name->view())) return *method;
@@ -92,9 +90,7 @@ std::vector<Value> Interpreter::iterate(const Value& value) {
   } else if (const Dict* dict = value.if_dict()) {
     budget_.step(static_cast<std::int64_t>(dict->size()));
     for (const auto& [key, item] : dict->items()) out.push_back(key);
-  } else if (const Undefined* undefined = value.if_undefined()) {
-    if (undefined->unsafe) fail_undefined(*undefined);
-  } else {
+  } else if (!value.is_undefined()) {
     fail("'{}' object is not iterable", value.type_name());
   }
   return out;

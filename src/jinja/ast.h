@@ -68,7 +68,7 @@ struct Stmt {
     kCall,      // expr (a call), params, body
     kFilter,    // expr over body
     kWith,      // targets and values in params, body
-    kScope,     // body (a generation block)
+    kScope,     // body (a generation block, or the expressions of a print)
     kBreak,
     kContinue,
   };

@@ -70,6 +70,7 @@ Text map_chars(const Text& text, const std::function<void(char32_t, std::string&
     out.append(buffer, text.is_caller(at));
     at += static_cast<std::size_t>(c.length);
   }
+  out.set_html(text.html());
   return out;
 }
 
@@ -100,6 +101,33 @@ Text capitalize(const Text& text) {
     else
       append_lower(out, c);
   });
+}
+
+Text escape_html(const Text& text) {
+  if (text.html()) return text;
+  Text out = map_chars(text, [](char32_t c, std::string& out) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      default:
+        utf8_append(out, c);
+    }
+  });
+  out.set_html(true);
+  return out;
 }
 
 Text strip(const Text& text, bool left, bool right, const Text* chars) {

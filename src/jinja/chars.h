@@ -27,6 +27,9 @@ Text capitalize(const Text& text);
 void append_upper(std::string& out, char32_t c);
 void append_lower(std::string& out, char32_t c);
 
+// <, >, &, ' and " as HTML spells them, unless that is done.
+Text escape_html(const Text& text);
+
 // Without the white space, or the characters of `chars`, at its ends.
 Text strip(const Text& text, bool left, bool right, const Text* chars = nullptr);
 

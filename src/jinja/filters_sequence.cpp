@@ -13,8 +13,8 @@ Value length(Interpreter&, const Value& value, Params& params) {
   if (const Dict* dict = value.if_dict()) return dict->size();
   if (const Sequence* s = value.if_sequence(); s && s->kind != Sequence::Kind::kGenerator)
     return s->items.size();
-  if (const Undefined* undefined = value.if_undefined(); undefined && !undefined->unsafe) return 0;
-  fail("object of type '{}' has no length", need(value).type_name());
+  if (value.is_undefined()) return 0;
+  fail("object of type '{}' has no length", value.type_name());
 }
 
 Value list(Interpreter& run, const Value& value, Params& params) {

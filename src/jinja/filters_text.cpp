@@ -41,28 +41,16 @@ Text title_words(const Text& text) {
   });
 }
 
-Text escape(const Text& text) {
-  return map_chars(text, [](char32_t c, std::string& out) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      default:
-        utf8_append(out, c);
-    }
-  });
+Text safe(const Text& text) {
+  Text out = text;
+  out.set_html(true);
+  return out;
+}
+
+Text force_escape(const Text& text) {
+  Text plain = text;
+  plain.set_html(false);
+  return escape_html(plain);
 }
 
 Value replace_(Interpreter& run, const Value& value, Params& params) {
@@ -159,10 +147,10 @@ constexpr FilterEntry kFilters[] = {
     {"capitalize", simple<capitalize>},
     {"title", simple<title_words>},
     {"string", simple<identity>},
-    {"safe", simple<identity>},
-    {"escape", simple<escape>},
-    {"e", simple<escape>},
-    {"forceescape", simple<escape>},
+    {"safe", simple<safe>},
+    {"escape", simple<escape_html>},
+    {"e", simple<escape_html>},
+    {"forceescape", simple<force_escape>},
     {"replace", replace_},
     {"indent", indent},
     {"wordcount", wordcount},

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/utf8.h"
+#include "jinja/chars.h"
 #include "jinja/interpreter.h"
 #include "jinja/operators.h"
 #include "jinja/string_ops.h"
@@ -266,9 +267,10 @@ Text format_percent(const Text& format, const Value& values, Budget& budget) {
     if (percent == f.size()) break;
     Text text = percent_conversion(f, at, arguments, budget);
     budget.make(text.size());
-    out.append(text);
+    out.append(format.html() ? escape_html(text) : text);
   }
   arguments.done();
+  out.set_html(format.html());
   return out;
 }
 

@@ -88,12 +88,9 @@ Interpreter::Flow Interpreter::exec(const Stmt& stmt) {
     case Stmt::Kind::kData:
       print(*stmt.value.if_string());
       break;
-    case Stmt::Kind::kOutput: {
-      Value value = eval(*stmt.expr);
-      at_ = stmt.at;
-      print(to_text(value));
+    case Stmt::Kind::kOutput:
+      print(to_text(eval(*stmt.expr)));
       break;
-    }
     case Stmt::Kind::kIf:
       return exec_if(stmt);
     case Stmt::Kind::kFor:
@@ -136,9 +133,7 @@ Interpreter::Flow Interpreter::exec(const Stmt& stmt) {
 
 Interpreter::Flow Interpreter::exec_if(const Stmt& stmt) {
   for (const Stmt::Branch& branch : stmt.branches) {
-    Value test = eval(*branch.test);
-    if (const Undefined* u = test.if_undefined(); u != nullptr && u->unsafe) fail_undefined(*u);
-    if (test.truthy()) return exec(branch.body);
+    if (eval(*branch.test).truthy()) return exec(branch.body);
   }
   return exec(stmt.otherwise);
 }

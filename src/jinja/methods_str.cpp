@@ -41,7 +41,7 @@ std::vector<Value> split_at_space(const Text& text, Int most, bool from_right) {
   while (!rest.empty()) {
     std::string_view view = rest.view();
     if (most == 0) {
-      out.push_back(strip(rest, from_right, !from_right && false));
+      out.push_back(rest);
       break;
     }
     --most;

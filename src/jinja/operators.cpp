@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "jinja/chars.h"
+
 namespace vitrine::jinja {
 namespace {
 
@@ -70,8 +72,9 @@ Value add(const Value& a, const Value& b, Budget& budget) {
   const Text *x = a.if_string(), *y = b.if_string();
   if (x != nullptr && y != nullptr) {
     budget.make(x->size() + y->size());
-    Text out = *x;
-    out.append(*y);
+    bool html = x->html() || y->html();
+    Text out = html ? escape_html(*x) : *x;
+    out.append(html ? escape_html(*y) : *y);
     return out;
   }
   const Sequence *s = a.if_sequence(), *t = b.if_sequence();
@@ -163,10 +166,7 @@ bool contains(const Value& container, const Value& item, Budget& budget) {
       s->next = static_cast<std::size_t>(found - s->items.begin()) + (found != s->items.end());
     return found != s->items.end();
   }
-  if (const Undefined* undefined = container.if_undefined()) {
-    if (undefined->unsafe) fail_undefined(*undefined);
-    return false;
-  }
+  if (container.is_undefined()) return false;
   fail("argument of type '{}' is not iterable", container.type_name());
 }
 

@@ -147,6 +147,13 @@ std::unique_ptr<Stmt> Parser::statement() {
     }
     out->body = block({"endfilter"});
     next();
+  } else if (name == "print") {
+    out = make_stmt(Stmt::Kind::kScope, at);
+    while (!current().is(Token::Type::kBlockEnd)) {
+      if (!out->body.empty()) expect_op(",");
+      out->body.push_back(make_stmt(Stmt::Kind::kOutput, at));
+      out->body.back()->expr = expression();
+    }
   } else if (name == "generation") {
     out = make_stmt(Stmt::Kind::kScope, at);
     int loops = std::exchange(loops_, 0);

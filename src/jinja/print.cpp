@@ -89,17 +89,20 @@ std::string float_repr(double value) {
 }
 
 Text repr(const Value& value) {
-  if (const Text* text = value.if_string()) return repr_string(*text);
+  if (const Text* text = value.if_string()) {
+    if (!text->html()) return repr_string(*text);
+    Text out("Markup(");
+    out.append(repr_string(*text));
+    out.append(")");
+    return out;
+  }
   if (value.is_undefined()) return Text("Undefined");
   return to_text(value);
 }
 
 Text to_text(const Value& value) {
   if (const Text* text = value.if_string()) return *text;
-  if (value.is_undefined()) {
-    if (value.if_undefined()->unsafe) fail_undefined(*value.if_undefined());
-    return {};
-  }
+  if (value.is_undefined()) return {};
   if (value.is_none()) return Text("None");
   if (value.is_bool()) return Text(value.as_bool() ? "True" : "False");
   if (value.is_int()) return Text(fmt::format("{}", value.as_int()));

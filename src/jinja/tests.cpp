@@ -76,7 +76,7 @@ constexpr Entry kTests[] = {
     {"sameas", [](Interpreter&, V v, Params& params) { return v.same(params.required("other")); }},
     {"lower", [](Interpreter&, V v, Params&) { return is_case(v, is_lower, is_upper); }},
     {"upper", [](Interpreter&, V v, Params&) { return is_case(v, is_upper, is_lower); }},
-    {"escaped", [](Interpreter&, V, Params&) { return false; }},
+    {"escaped", [](Interpreter&, V v, Params&) { return v.is_string() && v.if_string()->html(); }},
     {"filter",
      [](Interpreter&, V v, Params&) {
        return v.is_string() && find_filter(v.if_string()->view()) != nullptr;

@@ -49,6 +49,7 @@ void Text::append(const Text& other, std::size_t begin, std::size_t end) {
 Text Text::substr(std::size_t begin, std::size_t end) const {
   Text out;
   if (begin < end) out.append(*this, begin, end);
+  out.html_ = html_;
   return out;
 }
 

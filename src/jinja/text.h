@@ -27,6 +27,9 @@ class Text {
   bool empty() const { return bytes_.empty(); }
   // The caller's bytes: ascending, apart from each other, none empty.
   const std::vector<Span>& caller() const { return caller_; }
+  // Marked by `safe` or `escape`: adding to it escapes what is added.
+  bool html() const { return html_; }
+  void set_html(bool html) { html_ = html; }
   // Whether the byte at `at` is the caller's.
   bool is_caller(std::size_t at) const;
 
@@ -43,6 +46,7 @@ class Text {
 
   std::string bytes_;
   std::vector<Span> caller_;
+  bool html_ = false;
 };
 
 // Where the characters of valid UTF-8 begin, and its size last.

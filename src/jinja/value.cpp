@@ -37,10 +37,7 @@ void append_key(std::string& out, const Value& key) {
 }  // namespace
 
 Value Value::undefined(std::string message) {
-  return Undefined{std::make_shared<const std::string>(std::move(message)), false};
-}
-Value Value::unsafe(std::string message) {
-  return Undefined{std::make_shared<const std::string>(std::move(message)), true};
+  return Undefined{std::make_shared<const std::string>(std::move(message))};
 }
 
 double Value::as_double() const {

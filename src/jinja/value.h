@@ -23,7 +23,6 @@ struct None {};
 // Nothing there. Using it is an error with this message; printing it is not.
 struct Undefined {
   std::shared_ptr<const std::string> message;
-  bool unsafe = false;  // something that the sandbox hides
 };
 struct Sequence;
 class Dict;
@@ -47,7 +46,6 @@ class Value {
   Value(Object* object) : state_(object) {}
 
   static Value undefined(std::string message);
-  static Value unsafe(std::string message);
 
   bool is_undefined() const { return std::holds_alternative<Undefined>(state_); }
   bool is_none() const { return std::holds_alternative<None>(state_); }
