@@ -114,14 +114,18 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::load(const ModelFile& file,
     VT_TRY(found, from_config(file.tokenizer_config_json()));
     origin = "tokenizer_config.json";
   }
-  bool fallback = found.empty();
-  if (fallback) {
-    found.emplace_back("default", std::string(kChatMl));
-    origin = "built in (ChatML)";
-  }
+  if (found.empty()) return chatml(tokenizer);
   std::unique_ptr<ChatTemplate> out(new ChatTemplate(tokenizer, origin));
-  out->fallback_ = fallback;
   for (auto& [name, source] : found) VT_RETURN_IF_ERROR(out->add(name, std::move(source)));
+  out->study();
+  return out;
+}
+
+std::unique_ptr<ChatTemplate> ChatTemplate::chatml(const Tokenizer& tokenizer) {
+  std::unique_ptr<ChatTemplate> out(new ChatTemplate(tokenizer, "built in (ChatML)"));
+  out->fallback_ = true;
+  Status added = out->add("default", std::string(kChatMl));
+  VT_CHECK(added.ok(), "{}", added.error().message);
   out->study();
   return out;
 }
@@ -150,7 +154,9 @@ void ChatTemplate::study() {
   show(reasoning_.end);
   // Templates for images take content as a list of parts, some of them only so.
   ChatInput probe;
-  probe.messages.push_back({.role = "user", .content = "vitrine-probe"});
+  probe.messages.resize(1);
+  probe.messages[0].role = "user";
+  probe.messages[0].content = "vitrine-probe";
   auto shows = [&](bool parts) {
     auto text = render_with(probe, parts);
     return text.ok() && text->view().find("vitrine-probe") != std::string_view::npos;

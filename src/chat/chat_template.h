@@ -32,6 +32,9 @@ class ChatTemplate {
   static Result<std::unique_ptr<ChatTemplate>> from_source(std::string source, std::string where,
                                                            const Tokenizer& tokenizer);
 
+  // What a model without a template gets.
+  static std::unique_ptr<ChatTemplate> chatml(const Tokenizer& tokenizer);
+
   // kInvalid: the template refused the conversation, in its own words; other errors name a place.
   Result<jinja::Text> render(const ChatInput& input) const;
   Result<ChatPrompt> prompt(const ChatInput& input) const;
@@ -44,6 +47,9 @@ class ChatTemplate {
   const ToolFormat* tools() const { return tools_; }
   // How it marks its reasoning; empty tags: not at all.
   const ReasoningTags& reasoning() const { return reasoning_; }
+  // The tags as tokens.
+  std::vector<std::int32_t> reasoning_begin() const { return tag_ids(reasoning_.begin); }
+  std::vector<std::int32_t> reasoning_end() const { return tag_ids(reasoning_.end); }
   // Tokens, or where there are none texts, that end the assistant's turn.
   const std::vector<std::int32_t>& stop_token_ids() const { return stop_token_ids_; }
   const std::vector<std::string>& stops() const { return stops_; }
@@ -58,6 +64,9 @@ class ChatTemplate {
   Status add(std::string name, std::string source);
   void study();
   void find_stops();
+  std::vector<std::int32_t> tag_ids(const std::string& tag) const {
+    return tokenizer_.encode(tag, {.add_special = false, .parse_special = true});
+  }
   jinja::Value message_value(const ChatMessage& message, bool parts) const;
   Result<jinja::Text> render_with(const ChatInput& input, bool parts) const;
 

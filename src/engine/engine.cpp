@@ -196,7 +196,9 @@ void Engine::sample_row(Batch& batch, int e, int position, std::span<const float
   DrawSpec draw{s.seed, static_cast<std::uint32_t>(s.choice),
                 static_cast<std::uint64_t>(position) + 1, s.request.logprobs};
   if (position + 1 - s.prompt < s.request.min_tokens) draw.banned = s.bans;
+  if (s.reasoning) draw.forced = s.reasoning->forced();
   Choice choice = s.chain->sample(logits, s.history, draw, *scratch_);
+  if (s.reasoning && choice.status == LogitsStatus::kOk) s.reasoning->accept(choice.token);
   entry.status = choice.status;
   entry.sampled = choice.token;
   entry.logprob = choice.logprob;
@@ -285,6 +287,7 @@ std::unique_ptr<Sequence> Engine::make_sequence(const Request& request, int choi
   s->chain = std::make_unique<Chain>(request.sampling);
   if (s->chain->uses_history())
     s->history = SamplerState(request.prompt, s->max_output, model_->info().vocab);
+  if (request.reasoning) s->reasoning.emplace(*request.reasoning);
   s->seed = seed;
   s->choice = s->account.choice = choice;
   s->stream = std::make_shared<TokenStream>();

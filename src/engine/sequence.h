@@ -47,6 +47,7 @@ struct Sequence {
   std::uint64_t seed = 0;
   std::unique_ptr<Chain> chain;
   SamplerState history;
+  std::optional<ReasoningLimit> reasoning;
   std::vector<std::int32_t> ends;  // tokens that end the text
   std::vector<std::int32_t> bans;  // tokens that min_tokens keeps off
 

@@ -122,7 +122,8 @@ class Dict {
 
 Value make_dict(Dict dict);
 
-// `caller`: every string of it is the caller's text.
+// `caller`: every string of it is the caller's text. At most kMaxNesting (object.h) levels; what
+// parse_json accepts has fewer.
 Value from_json(const json::value& value, bool caller);
 
 // Python's ==.

@@ -159,7 +159,9 @@ StreamDecoder::~StreamDecoder() = default;
 std::string StreamDecoder::push(std::int32_t id) {
   std::string text;
   const TokenizerParts& parts = *tokenizer_->parts_;
-  if (parts.vocab.has(id) && !(skip_special_ && parts.vocab.is_special(id)))
+  bool skipped = skip_special_ && parts.vocab.is_special(id) &&
+                 std::find(shown_.begin(), shown_.end(), id) == shown_.end();
+  if (parts.vocab.has(id) && !skipped)
     stream_->push(parts.vocab.content(id), is_raw(parts, id), text);
   return text;
 }
