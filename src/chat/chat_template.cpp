@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "chat/chatml.h"
 
 namespace vitrine {
@@ -54,6 +55,11 @@ Result<std::vector<std::pair<std::string, std::string>>> from_gguf(const Meta& m
     out.emplace_back(name == "default" ? name : name.substr(1), std::string(source));
   }
   return out;
+}
+
+// The caller's text; templates deal in characters.
+Text words(const std::string& text) {
+  return Text(utf8_valid(text) ? text : utf8_sanitize(text), true);
 }
 
 // A string that holds a JSON object becomes that object, which is what templates are written for.
@@ -188,17 +194,17 @@ Value ChatTemplate::message_value(const ChatMessage& m, bool parts) const {
   } else if (parts) {
     jinja::Dict part;
     part.set("type", "text");
-    part.set("text", Text(m.content, true));
+    part.set("text", words(m.content));
     out.set("content", jinja::make_list({make_dict(std::move(part))}));
   } else {
-    out.set("content", Text(m.content, true));
+    out.set("content", words(m.content));
   }
   if (!m.tool_calls.empty()) out.set("tool_calls", calls_value(m.tool_calls));
-  if (!m.tool_call_id.empty()) out.set("tool_call_id", Text(m.tool_call_id, true));
-  if (!m.name.empty()) out.set("name", Text(m.name, true));
+  if (!m.tool_call_id.empty()) out.set("tool_call_id", words(m.tool_call_id));
+  if (!m.name.empty()) out.set("name", words(m.name));
   if (!m.reasoning.empty()) {
-    out.set("reasoning_content", Text(m.reasoning, true));
-    out.set("thinking", Text(m.reasoning, true));
+    out.set("reasoning_content", words(m.reasoning));
+    out.set("thinking", words(m.reasoning));
   }
   return make_dict(std::move(out));
 }

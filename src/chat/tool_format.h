@@ -30,6 +30,14 @@ class AnswerParser {
   virtual bool in_reasoning() const { return false; }
 };
 
+// How a format writes calls, for answers that must be some:
+//   begin  call (separator call)* end        a call: before_name NAME after_name ARGUMENTS suffix
+struct CallSyntax {
+  std::string_view begin, separator, end;
+  std::string_view before_name, after_name, suffix;
+  bool several = true;  // an answer may have more than one
+};
+
 struct ToolFormat {
   const char* name;
   int order;  // which is asked first
@@ -39,6 +47,7 @@ struct ToolFormat {
   std::span<const std::string_view> markers;
   // Tells reasoning from answer by itself, tools or not.
   bool reads_reasoning;
+  CallSyntax syntax;
   std::unique_ptr<AnswerParser> (*make)();
 };
 std::span<const ToolFormat* const> all_tool_formats();

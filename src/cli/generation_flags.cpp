@@ -1,6 +1,53 @@
 #include "cli/generation_flags.h"
 
+#include "base/json.h"
+#include "base/mapped_file.h"
+
 namespace vitrine {
+
+namespace {
+
+Result<std::string> read_text(const std::string& path, const char* flag) {
+  VT_TRY(MappedFile file, MappedFile::open(path));
+  if (file.text().size() > kMaxConstraintBytes)
+    return make_error(ErrorCode::kTooLarge, "{}: {} has {} bytes, allowed are {}", flag, path,
+                      file.text().size(), kMaxConstraintBytes);
+  return std::string(file.text());
+}
+
+}  // namespace
+
+void ConstraintFlags::add(CLI::App& app) {
+  CLI::Option_group* group = app.add_option_group("constraint", "what the text must be (one of)");
+  group->add_option("--grammar", grammar_file, "file with a grammar in GBNF");
+  group->add_option("--json-schema", schema_file,
+                    "file with a JSON schema; {} stands for any JSON");
+  group->add_option("--regex", regex, "regular expression for the whole text");
+  group->add_option("--choice", choices, "one of these texts; may be given several times")
+      ->take_all()
+      ->allow_extra_args(false);
+  group->require_option(0, 1);
+}
+
+Result<std::optional<ConstraintSpec>> ConstraintFlags::spec() const {
+  using Kind = ConstraintSpec::Kind;
+  ConstraintSpec out;
+  if (!grammar_file.empty()) {
+    out.kind = Kind::kGrammar, out.name = "--grammar";
+    VT_TRY(out.text, read_text(grammar_file, "--grammar"));
+  } else if (!schema_file.empty()) {
+    out.kind = Kind::kJsonSchema, out.name = "--json-schema";
+    VT_TRY(std::string text, read_text(schema_file, "--json-schema"));
+    VT_TRY(out.schema, parse_json(text, schema_file));
+  } else if (!regex.empty()) {
+    out.kind = Kind::kRegex, out.name = "--regex", out.text = regex;
+  } else if (!choices.empty()) {
+    out.kind = Kind::kChoice, out.name = "--choice", out.choices = choices;
+  } else {
+    return std::optional<ConstraintSpec>();
+  }
+  return std::optional(std::move(out));
+}
 
 void GenerationFlags::add(CLI::App& app) {
   app.add_option("-n,--max-tokens", max_tokens, "tokens to generate at most")
@@ -9,17 +56,22 @@ void GenerationFlags::add(CLI::App& app) {
   app.add_option("--stop", stops, "end the text before this string; may be given several times")
       ->take_all()
       ->allow_extra_args(false);
+  constraint.add(app);
   sampling.add(app);
   engine.add(app);
 }
 
-Result<Request> GenerationFlags::request(std::vector<std::int32_t> prompt,
-                                         const ModelFile& file) const {
+Result<Request> GenerationFlags::request(std::vector<std::int32_t> prompt, const ModelFile& file,
+                                         const Tokenizer* tokenizer) const {
   Request r;
   r.prompt = std::move(prompt);
   r.max_tokens = max_tokens;
   r.ignore_eos = ignore_eos;
   VT_TRY(r.sampling, sampling.resolve(file.generation()));
+  VT_TRY(auto spec, constraint.spec());
+  if (spec) {
+    VT_TRY(r.constraint, constraint.source.compile(tokenizer, *spec));
+  }
   return r;
 }
 

@@ -2,9 +2,20 @@
 #pragma once
 
 #include "cli/flags.h"
+#include "server/constraint_fields.h"
 #include "tokenizer/text_stream.h"
 
 namespace vitrine {
+
+// --grammar, --json-schema, --regex, --choice
+struct ConstraintFlags {
+  std::string grammar_file, schema_file, regex;
+  std::vector<std::string> choices;
+  ConstraintSource source;
+  void add(CLI::App& app);
+  // None when no flag was given.
+  Result<std::optional<ConstraintSpec>> spec() const;
+};
 
 struct GenerationFlags {
   EngineFlags engine;
@@ -13,8 +24,11 @@ struct GenerationFlags {
   bool ignore_eos = false;
   bool parse_special = false;
   std::vector<std::string> stops;
+  ConstraintFlags constraint;
   void add(CLI::App& app);
-  Result<Request> request(std::vector<std::int32_t> prompt, const ModelFile& file) const;
+  // `tokenizer` may be null.
+  Result<Request> request(std::vector<std::int32_t> prompt, const ModelFile& file,
+                          const Tokenizer* tokenizer) const;
   // The text of what follows `prompt`, up to a stop string.
   Result<TextStream> text(const Tokenizer& tokenizer,
                           const std::vector<std::int32_t>& prompt) const;

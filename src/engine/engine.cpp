@@ -193,21 +193,45 @@ void Engine::sample_row(Batch& batch, int e, int position, std::span<const float
   }
   int last = entry.count > 0 ? entry.first + entry.count - 1 : entry.first - 1;
   if (!entry.sample || position != last) return;
+  draw_token(entry, position, logits);
+  if (int k = s.request.top_logprobs; k > 0) {
+    entry.top = static_cast<int>(batch.top.size());
+    batch.top.resize(batch.top.size() + k, {-1, 0});
+    top_logprobs(logits, std::span(batch.top).last(k), *scratch_);
+  }
+  runner_->set_last_token(s.slot, std::max(entry.sampled, 0));
+}
+
+// Like the history, the matcher runs ahead of what is committed: it has seen what was sampled.
+void Engine::draw_token(BatchEntry& entry, int position, std::span<const float> logits) {
+  Sequence& s = *entry.sequence;
   DrawSpec draw{s.seed, static_cast<std::uint32_t>(s.choice),
                 static_cast<std::uint64_t>(position) + 1, s.request.logprobs};
-  if (position + 1 - s.prompt < s.request.min_tokens) draw.banned = s.bans;
+  const bool early = position + 1 - s.prompt < s.request.min_tokens;
+  if (early) draw.banned = s.bans;
+  std::shared_ptr<const grammar::TokenMask> mask;
+  if (s.matcher) {
+    mask = s.matcher->mask();
+    const bool may_end = s.matcher->may_end();
+    entry.complete = !mask->any && may_end;
+    if (entry.complete) return;
+    if (!mask->any) {
+      entry.status = LogitsStatus::kBarred;
+      return;
+    }
+    draw.allowed = &mask->words;
+    if (!may_end && !early) draw.banned = s.ends;
+    if (may_end && !early) draw.also_allowed = s.ends;
+  }
   if (s.reasoning) draw.forced = s.reasoning->forced();
   Choice choice = s.chain->sample(logits, s.history, draw, *scratch_);
   if (s.reasoning && choice.status == LogitsStatus::kOk) s.reasoning->accept(choice.token);
   entry.status = choice.status;
   entry.sampled = choice.token;
   entry.logprob = choice.logprob;
-  if (int k = s.request.top_logprobs; k > 0) {
-    entry.top = static_cast<int>(batch.top.size());
-    batch.top.resize(batch.top.size() + k, {-1, 0});
-    top_logprobs(logits, std::span(batch.top).last(k), *scratch_);
-  }
-  runner_->set_last_token(s.slot, choice.status == LogitsStatus::kOk ? choice.token : 0);
+  if (!s.matcher || choice.status != LogitsStatus::kOk) return;
+  const bool ends = std::find(s.ends.begin(), s.ends.end(), choice.token) != s.ends.end();
+  if (!ends && !s.matcher->accept(choice.token)) entry.status = LogitsStatus::kBarred;
 }
 
 // Commits until `keep` steps are left in flight.
@@ -288,6 +312,7 @@ std::unique_ptr<Sequence> Engine::make_sequence(const Request& request, int choi
   if (s->chain->uses_history())
     s->history = SamplerState(request.prompt, s->max_output, model_->info().vocab);
   if (request.reasoning) s->reasoning.emplace(*request.reasoning);
+  if (request.constraint) s->matcher.emplace(request.constraint);
   s->seed = seed;
   s->choice = s->account.choice = choice;
   s->stream = std::make_shared<TokenStream>();

@@ -73,6 +73,7 @@ class Engine {
   void accept();
   void sample(Batch& batch);
   void sample_row(Batch& batch, int entry, int position, std::span<const float> logits);
+  void draw_token(BatchEntry& entry, int position, std::span<const float> logits);
   void record(const Batch& batch, StepRecord& r) const;
   void commit(int keep);
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@
 
 namespace vitrine {
 
+class Constraint;
+
 inline constexpr int kMaxChoices = 128;
 inline constexpr int kMaxTopLogprobs = 20;
 
@@ -27,7 +30,8 @@ struct Request {
   std::optional<int> max_tokens;  // none: until the context is full; 0: only the prompt
   int min_tokens = 0;             // before that many, tokens that end the text cannot be drawn
   SamplingParams sampling;        // resolved: all layers laid over each other
-  std::optional<ReasoningBudget> reasoning;  // none: as long as the model likes
+  std::shared_ptr<const Constraint> constraint;  // what the text must be; null: anything
+  std::optional<ReasoningBudget> reasoning;      // none: as long as the model likes
   bool ignore_eos = false;
   std::vector<std::int32_t> stop_token_ids;  // end the text as an end token does, ignore_eos or not
   int choices = 1;                           // answers to the same prompt, which is computed once

@@ -400,6 +400,7 @@ void Scheduler::name_pages(Sequence& s) {
 }
 
 void Scheduler::append(Sequence& s, const Batch& batch, const BatchEntry& entry) {
+  if (entry.complete) return finish(s, FinishReason::kStop);
   if (entry.status != LogitsStatus::kOk)
     return finish(s, FinishReason::kError,
                   fmt::format("position {}: {}", s.computed, logits_status_text(entry.status)));

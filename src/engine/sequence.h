@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/request.h"
+#include "grammar/constraint.h"
 #include "kv/block_table.h"
 #include "sampling/chain.h"
 
@@ -48,8 +49,9 @@ struct Sequence {
   std::unique_ptr<Chain> chain;
   SamplerState history;
   std::optional<ReasoningLimit> reasoning;
-  std::vector<std::int32_t> ends;  // tokens that end the text
-  std::vector<std::int32_t> bans;  // tokens that min_tokens keeps off
+  std::optional<ConstraintMatcher> matcher;  // where the sampled tokens stand in the constraint
+  std::vector<std::int32_t> ends;            // tokens that end the text
+  std::vector<std::int32_t> bans;            // tokens that min_tokens keeps off
 
   Clock::time_point submitted, last_token;
   std::optional<Clock::time_point> deadline;
@@ -94,6 +96,7 @@ struct BatchEntry {
   float logprob = 0;
   int top = -1;  // where its best tokens begin in Batch::top
   LogitsStatus status = LogitsStatus::kOk;
+  bool complete = false;  // the constraint is met and nothing can follow: no token was drawn
   double flops = 0, kv_read_bytes = 0, kv_write_bytes = 0;
 };
 

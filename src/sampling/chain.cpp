@@ -16,6 +16,24 @@ bool is_active(const SamplerDef& def, std::span<const double> values, const Bias
   return false;
 }
 
+constexpr float kMasked = -std::numeric_limits<float>::infinity();
+
+// The logits of the tokens that can be drawn; the others are masked.
+void copy_allowed(std::span<const float> logits, const DrawSpec& draw, std::span<float> out) {
+  if (draw.allowed == nullptr) {
+    std::copy(logits.begin(), logits.end(), out.begin());
+  } else {
+    const std::size_t known = std::min(logits.size(), draw.allowed->size() * 64);
+    for (std::size_t i = 0; i < known; ++i)
+      out[i] = (*draw.allowed)[i / 64] >> (i % 64) & 1 ? logits[i] : kMasked;
+    std::fill(out.begin() + static_cast<std::ptrdiff_t>(known), out.end(), kMasked);
+    for (std::int32_t id : draw.also_allowed)
+      if (static_cast<std::size_t>(id) < out.size()) out[id] = logits[id];
+  }
+  for (std::int32_t id : draw.banned)
+    if (static_cast<std::size_t>(id) < out.size()) out[id] = kMasked;
+}
+
 }  // namespace
 
 Chain::Chain(const SamplingParams& params) : bias_(params.logit_bias()) {
@@ -42,12 +60,10 @@ Choice Chain::sample(std::span<const float> logits, SamplerState& history, const
   }
   std::span<const float> allowed = logits;
   float max = scan.max;
-  if (!draw.banned.empty()) {
-    std::copy(logits.begin(), logits.end(), scratch.allowed.begin());
-    for (std::int32_t id : draw.banned)
-      if (static_cast<std::size_t>(id) < logits.size())
-        scratch.allowed[id] = -std::numeric_limits<float>::infinity();
-    allowed = std::span(scratch.allowed).first(logits.size());
+  if (!draw.banned.empty() || draw.allowed != nullptr) {
+    const auto copy = std::span(scratch.allowed).first(logits.size());
+    copy_allowed(logits, draw, copy);
+    allowed = copy;
     const LogitsScan left = scan_logits(allowed);
     if (left.status != LogitsStatus::kOk) return {.status = left.status};
     max = left.max;

@@ -21,6 +21,8 @@ const char* logits_status_text(LogitsStatus status) {
       return "the model produced NaN logits";
     case LogitsStatus::kMasked:
       return "every token is masked";
+    case LogitsStatus::kBarred:
+      return "the constraint on the text lets no token of the vocabulary follow";
   }
   return "unknown";
 }

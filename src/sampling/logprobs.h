@@ -15,6 +15,7 @@ enum class LogitsStatus {
   kOk,
   kNan,     // at least one NaN: broken weights, or an overflow inside the model
   kMasked,  // no logit above -inf (or no logits): no token may follow
+  kBarred,  // the request's constraint lets no token follow
 };
 
 const char* logits_status_text(LogitsStatus status);

@@ -14,6 +14,7 @@
 #include "chat/chat_template.h"
 #include "engine/engine.h"
 #include "sampling/params.h"
+#include "server/constraint_source.h"
 #include "server/http.h"
 #include "tokenizer/tokenizer.h"
 
@@ -51,6 +52,7 @@ struct Api {
 
   std::atomic<bool> draining{false};
   LiveStreams live;
+  ConstraintSource constraints;
 
   // After `version`.
   void attach(Engine& served);

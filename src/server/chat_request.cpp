@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "grammar/compiler.h"
+
 namespace vitrine {
 namespace {
 
@@ -153,15 +155,48 @@ void read_tools(JsonFields& fields, ChatInput& out) {
   out.tools = *tools;
 }
 
-// "none" takes the tools away. "required" and a named function need constrained output; this is
-// the place to ask for it.
-void read_tool_choice(JsonFields& fields, ChatInput& out) {
+// Which calls the answer must have.
+struct ToolChoice {
+  bool required = false;
+  std::string name;  // empty: any of the tools
+};
+
+void read_named_choice(JsonFields& fields, const json::object& named, const json::array& tools,
+                       ToolChoice& out) {
+  JsonFields inner(named, "tool_choice");
+  auto type = inner.text("type");
+  if (type && *type != "function")
+    inner.fail("type", fmt::format("found {}, allowed \"function\"", describe(json::value(*type))));
+  if (const json::object* function = inner.object("function"))
+    out.name = JsonFields(*function, "tool_choice.function").text("name").value_or("");
+  if (auto error = inner.close()) return fields.fail(std::move(*error));
+  bool known = std::any_of(tools.begin(), tools.end(), [&](const json::value& tool) {
+    return std::string_view(tool.at("function").at("name").as_string()) == out.name;
+  });
+  if (!known)
+    fields.fail("tool_choice", fmt::format("found a function named {}, allowed those of \"tools\"",
+                                           to_json(json::value(out.name))));
+}
+
+// After the tools. "none" takes them away.
+ToolChoice read_tool_choice(JsonFields& fields, ChatInput& input) {
+  ToolChoice out;
   const json::value* choice = fields.any("tool_choice");
-  if (choice == nullptr || *choice == "auto") return;
-  if (*choice == "none") return out.tools.clear();
-  fields.fail("tool_choice",
-              fmt::format("found {}, allowed \"auto\" and \"none\"", describe(*choice)),
-              "unsupported_parameter");
+  if (choice == nullptr || *choice == "auto" || fields.error()) return out;
+  if (*choice == "none") {
+    input.tools.clear();
+    return out;
+  }
+  out.required = true;
+  if (choice->is_object())
+    read_named_choice(fields, choice->get_object(), input.tools, out);
+  else if (*choice != "required")
+    fields.fail("tool_choice",
+                fmt::format("found {}, allowed \"auto\", \"none\", \"required\" or a function",
+                            describe(*choice)));
+  else if (input.tools.empty())
+    fields.fail("tool_choice", "allowed \"required\" only with \"tools\"");
+  return out;
 }
 
 void read_kwargs(JsonFields& fields, ChatInput& out) {
@@ -187,16 +222,25 @@ std::optional<HttpError> read_messages(const json::array& list, std::vector<Chat
   return std::nullopt;
 }
 
-ChatInput read_chat_input(JsonFields& fields) {
+namespace {
+
+ChatInput read_input(JsonFields& fields, ToolChoice& choice) {
   ChatInput out;
   const json::array* list = fields.list("messages", kMaxMessages);
   if (list == nullptr) fields.fail("messages", "found nothing, allowed a list of messages");
   read_tools(fields, out);
-  read_tool_choice(fields, out);
+  choice = read_tool_choice(fields, out);
   read_kwargs(fields, out);
   if (!fields.error())
     if (auto error = read_messages(*list, out.messages)) fields.fail(std::move(*error));
   return out;
+}
+
+}  // namespace
+
+ChatInput read_chat_input(JsonFields& fields) {
+  ToolChoice ignored;
+  return read_input(fields, ignored);
 }
 
 HttpError template_error(const Error& error) {
@@ -226,7 +270,59 @@ void read_budget(const Api& api, JsonFields& fields, const ChatCall& chat, Reque
     return fields.fail("reasoning_budget",
                        "this model's chat template marks no reasoning that could be ended",
                        "unsupported_parameter");
+  if (request.constraint)
+    return fields.fail("reasoning_budget", "allowed only where the answer's text is free");
   request.reasoning = std::move(budget);
+}
+
+ToolCallSpec::Alternative alternative(const CallSyntax& syntax, const json::object& function) {
+  std::string name(function.at("name").as_string());
+  if (syntax.before_name.ends_with('"')) {
+    name = to_json(json::value(name));
+    name = name.substr(1, name.size() - 2);
+  }
+  const json::value* schema = function.if_contains("parameters");
+  bool given = schema != nullptr && schema->is_object();
+  return {fmt::format("{}{}{}", syntax.before_name, name, syntax.after_name),
+          given ? *schema
+                : json::value{{"type", "object"},
+                              {"properties", json::object{}},
+                              {"additionalProperties", false}},
+          std::string(syntax.suffix)};
+}
+
+// An answer that must be tool calls is constrained to them.
+void require_calls(const Api& api, JsonFields& fields, const ToolChoice& choice,
+                   const ChatInput& input, const ChatCall& chat, Request& request) {
+  constexpr std::uint64_t kMostCalls = 16;
+  if (chat.format == nullptr)
+    return fields.fail("tool_choice",
+                       "how this model writes tool calls is not known from its chat template, so "
+                       "none can be required",
+                       "unsupported_parameter");
+  if (request.constraint)
+    return fields.fail("tool_choice", "allowed without other constraints on the text only");
+  const CallSyntax& syntax = chat.format->syntax;
+  ConstraintSpec spec{.kind = ConstraintSpec::Kind::kToolCalls, .name = "tools"};
+  ToolCallSpec& calls = spec.tools;
+  // Reasoning that the prompt has begun ends at once.
+  calls.begin = chat.in_reasoning ? chat.tags->end + "\n\n" : "";
+  calls.begin += syntax.begin;
+  calls.separator = syntax.separator;
+  calls.end = syntax.end;
+  calls.max_calls = choice.name.empty() && chat.parallel && syntax.several ? kMostCalls : 1;
+  for (std::int32_t id : chat.shown)
+    calls.spelled_tokens.emplace_back(id, api.tokenizer->piece(id));
+  for (const json::value& tool : input.tools) {
+    const json::object& function = tool.at("function").as_object();
+    if (choice.name.empty() || std::string_view(function.at("name").as_string()) == choice.name)
+      calls.alternatives.push_back(alternative(syntax, function));
+  }
+  auto made = api.constraints.compile(api.tokenizer, spec);
+  if (made.ok())
+    request.constraint = std::move(*made);
+  else
+    fields.fail(bad_field("tools", made.error().message));
 }
 
 }  // namespace
@@ -234,7 +330,8 @@ void read_budget(const Api& api, JsonFields& fields, const ChatCall& chat, Reque
 ChatCall read_chat_call(const Api& api, JsonFields& fields, Request& request,
                         std::vector<std::int32_t>& prompt) {
   ChatCall out;
-  ChatInput input = read_chat_input(fields);
+  ToolChoice choice;
+  ChatInput input = read_input(fields, choice);
   out.parallel = fields.boolean("parallel_tool_calls").value_or(true);
   if (api.chat == nullptr)
     fields.fail("messages", "the model has no tokenizer; /v1/completions takes token ids");
@@ -255,6 +352,7 @@ ChatCall read_chat_call(const Api& api, JsonFields& fields, Request& request,
     out.in_reasoning = text.ends_with(out.tags->begin);
   }
   if (out.format != nullptr || out.tags != nullptr) out.shown = api.chat->shown_specials();
+  if (choice.required) require_calls(api, fields, choice, input, out, request);
   read_budget(api, fields, out, request);
   prompt = std::move(made->ids);
   return out;

@@ -74,7 +74,8 @@ TEST_F(ChatRequest, WithoutMarkerTokensTheTextEndsTheTurn) {
 }
 
 TEST_F(ChatRequest, ToolsAndTheTemplatesArgumentsArrive) {
-  use("{{ tools[0].function.name if tools else 0 }} {{ effort }} {{ reasoning_effort }} {{ enable_thinking }}"
+  use("{{ tools[0].function.name if tools else 0 }} {{ effort }} {{ reasoning_effort }} {{ "
+      "enable_thinking }}"
       "{% for m in messages %}{% for c in m.tool_calls or [] %} {{ c.function.name }}:"
       "{{ c.function.arguments.a }}{% endfor %}{% endfor %}");
   const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}])";
@@ -86,6 +87,32 @@ TEST_F(ChatRequest, ToolsAndTheTemplatesArgumentsArrive) {
                        R"("reasoning_effort":"low"})")),
             "f big low False f:0");
   EXPECT_EQ(shown(read("{" + messages + "," + tools + R"(,"tool_choice":"none"})")), "0    f:0");
+}
+
+TEST_F(ChatRequest, RequiredCallsConstrainTheAnswer) {
+  const std::string head = R"({"messages":[{"role":"user","content":"a"}],"tools":[
+      {"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}},
+      {"type":"function","function":{"name":"g"}}],)";
+  EXPECT_EQ(read(head + R"("tool_choice":"auto"})").call.request.constraint, nullptr);
+  for (const char* choice : {R"("required")", R"({"type":"function","function":{"name":"g"}})"}) {
+    ParsedCall p = read(head + R"("tool_choice":)" + choice + "}");
+    ASSERT_FALSE(p.error) << p.error->message;
+    ASSERT_NE(p.call.request.constraint, nullptr);
+    ConstraintMatcher matcher(p.call.request.constraint);
+    bool any = *choice == '"';
+    ConstraintMatcher other = matcher;
+    EXPECT_EQ(other.accept_text("<tool_call>\n{\"name\": \"f\""), any);
+    EXPECT_TRUE(matcher.accept_text("<tool_call>\n{\"name\": \"g\", \"arguments\": {}}"));
+    EXPECT_FALSE(matcher.may_end());
+    EXPECT_TRUE(matcher.accept_text("\n</tool_call>"));
+    EXPECT_TRUE(matcher.may_end());
+    EXPECT_EQ(matcher.accept_text("\n<tool_call>"), any);
+  }
+  EXPECT_EQ(shown(read(head + R"("tool_choice":{"type":"function","function":{"name":"h"}}})")),
+            "tool_choice: found a function named \"h\", allowed those of \"tools\"");
+  EXPECT_TRUE(read(head + R"("tool_choice":"required","regex":"a"})").error);
+  use("no format {{ messages[0].content }}");
+  EXPECT_EQ(read(head + R"("tool_choice":"required"})").error->code, "unsupported_parameter");
 }
 
 TEST_F(ChatRequest, TheTemplatesRefusalIsTheClients400) {

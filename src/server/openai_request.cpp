@@ -5,6 +5,7 @@
 
 #include "sampling/presets.h"
 #include "server/chat_request.h"
+#include "server/constraint_fields.h"
 #include "server/json_fields.h"
 
 namespace vitrine {
@@ -123,6 +124,16 @@ void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call&
   r.label = http.id;
 }
 
+void read_text_constraint(const Api& api, JsonFields& fields, Request& r) {
+  const auto spec = read_constraint(fields);
+  if (!spec || fields.error()) return;
+  auto made = api.constraints.compile(api.tokenizer, *spec);
+  if (made.ok())
+    r.constraint = std::move(*made);
+  else
+    fields.fail(bad_field(spec->name, made.error().message));
+}
+
 // What both endpoints have in common.
 void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
   if (auto model = fields.text("model"); model && *model != api.model_name)
@@ -135,6 +146,7 @@ void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Ca
   r.choices = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
   read_stream(fields, call);
   read_own(api, http, fields, call);
+  read_text_constraint(api, fields, r);
   r.max_backlog = call.stream ? api.stream_backlog : 0;
   // Of OpenAI's, without a meaning here.
   fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier",
@@ -233,13 +245,6 @@ void refuse_chat_fields(JsonFields& fields) {
         fields.fail("modalities",
                     fmt::format("found {}, allowed \"text\"", describe(json::value(m))),
                     "unsupported_parameter");
-  if (const json::object* format = fields.object("response_format")) {
-    const json::value* type = format->if_contains("type");
-    if (type == nullptr || *type != "text")
-      fields.fail("response_format.type",
-                  fmt::format("found {}, allowed \"text\"", type ? describe(*type) : "nothing"),
-                  "unsupported_parameter");
-  }
 }
 
 void read_chat_fields(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {

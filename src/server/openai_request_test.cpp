@@ -228,10 +228,7 @@ TEST_F(OpenaiRequest, ModelsByName) {
 
 TEST_F(OpenaiRequest, WhatIsNotSupportedIsSaid) {
   for (const char* fields : {R"("functions":[{}])", R"("function_call":"auto")",
-                             R"("response_format":{"type":"json_object"})",
-                             R"("response_format":{})", R"("modalities":["text","audio"])",
-                             R"("audio":{"voice":"x"})", R"("tool_choice":"required")",
-                             R"("tool_choice":{"type":"function","function":{"name":"f"}})"}) {
+                             R"("modalities":["text","audio"])", R"("audio":{"voice":"x"})"}) {
     ParsedCall p = chat(fields);
     ASSERT_TRUE(p.error) << fields;
     EXPECT_EQ(p.error->code, "unsupported_parameter") << fields;
@@ -254,6 +251,46 @@ TEST_F(OpenaiRequest, WhatIsNotSupportedIsSaid) {
             "stream_options: allowed only with \"stream\": true");
   EXPECT_EQ(message(completion(R"("vitrine":{"timing":true})")),
             "vitrine.timing: unknown field; did you mean 'timings'?");
+}
+
+TEST_F(OpenaiRequest, Constraints) {
+  for (
+      const char* fields :
+      {R"("regex":"[a-z]+")", R"("choice":["a","b"])", R"("grammar":"root ::= [a-z]+")",
+       R"("response_format":{"type":"json_object"})",
+       R"("response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{}}})"}) {
+    for (const ParsedCall& p : {chat(fields), completion(fields)}) {
+      EXPECT_EQ(message(p), "") << fields;
+      EXPECT_NE(p.call.request.constraint, nullptr) << fields;
+    }
+    EXPECT_EQ(chat(fields).call.request.constraint, completion(fields).call.request.constraint);
+  }
+  EXPECT_EQ(chat(R"("response_format":{"type":"text"},"regex":null)").call.request.constraint,
+            nullptr);
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"("response_format":{})", "response_format.type"},
+      {R"("response_format":{"type":"yaml"})", "response_format.type"},
+      {R"("response_format":{"type":"json_object","schema":{}})", "response_format.schema"},
+      {R"("response_format":{"type":"json_schema"})", "response_format.json_schema"},
+      {R"("response_format":{"type":"json_schema","json_schema":{"name":"x"}})",
+       "response_format.json_schema.schema"},
+      {R"("response_format":{"type":"json_schema","json_schema":{"schema":{"contains":{"a":1}}}})",
+       "response_format.json_schema.schema"},
+      {R"("regex":"(")", "regex"},
+      {R"("regex":5)", "regex"},
+      {R"("choice":"a")", "choice"},
+      {R"("choice":[""])", "choice"},
+      {R"("grammar":"root ::= x")", "grammar"},
+      {R"("regex":"a","response_format":{"type":"json_object"})", "regex"}};
+  for (auto [fields, param] : wrong) {
+    ParsedCall p = chat(fields);
+    ASSERT_TRUE(p.error) << fields;
+    EXPECT_EQ(p.error->status, 400) << fields;
+    EXPECT_EQ(p.error->param, param) << fields;
+    EXPECT_TRUE(p.error->message.starts_with(param)) << p.error->message;
+  }
+  api.tokenizer = nullptr;
+  EXPECT_NE(message(completion(R"("regex":"a")")).find("no tokenizer"), std::string::npos);
 }
 
 TEST_F(OpenaiRequest, WithoutATokenizer) {

@@ -86,6 +86,29 @@ test("a request with tools answers with text when the model calls none", async (
     tools, parallel_tool_calls: false, max_tokens: 8, temperature: 0, ignore_eos: true });
   assert.equal(answer.choices[0].finish_reason, "length");
   assert.equal(answer.choices[0].message.tool_calls, undefined);
-  const required = await server.post("/v1/chat/completions", { messages: [user], tools, tool_choice: "required" });
-  assert.equal(required.status, 400);
+});
+
+test("a required call is made, streamed and not", async () => {
+  const weather = [{ type: "function", function: { name: "weather", parameters: { type: "object",
+    properties: { city: { type: "string", enum: ["Bern", "Rome"] }, days: { type: "integer", minimum: 1, maximum: 9 } },
+    required: ["city", "days"], additionalProperties: false } } }];
+  const ask = { model: await server.model_name(), messages: [user], tools: weather, max_tokens: 200, temperature: 1, seed: 5,
+    tool_choice: { type: "function", function: { name: "weather" } } };
+  const check = (call) => {
+    assert.equal(call.function.name, "weather");
+    const given = JSON.parse(call.function.arguments);
+    assert.ok(["Bern", "Rome"].includes(given.city) && given.days >= 1 && given.days <= 9);
+  };
+  const whole = (await client.chat.completions.create(ask)).choices[0];
+  assert.equal(whole.finish_reason, "tool_calls");
+  assert.equal(whole.message.content, null);
+  whole.message.tool_calls.forEach(check);
+  const stream = client.chat.completions.stream(ask);
+  const final = (await stream.finalChatCompletion()).choices[0];
+  assert.equal(final.finish_reason, "tool_calls");
+  check(final.message.tool_calls[0]);
+  const required = (await client.chat.completions.create({ ...ask, tool_choice: "required", parallel_tool_calls: false }))
+    .choices[0].message;
+  assert.equal(required.tool_calls.length, 1);
+  check(required.tool_calls[0]);
 });

@@ -325,8 +325,9 @@ TEST_F(WithTokenizer, GeneratesText) {
   by_ids.insert(by_ids.end(), flags.begin(), flags.end());
   EXPECT_EQ(tokens_of(vitrine_json(by_ids)), tokens_of(a));
   // `run` chats: what the template makes of the prompt, generated raw, is the same.
-  json::object chat =
-      vitrine_json({"template", model_.path(), "--prompt", "hello world", "--json"});
+  Exit shown = vitrine({"template", model_.path(), "--prompt", "hello world", "--json"});
+  EXPECT_THAT(shown.err, HasSubstr("brings no chat template"));
+  json::object chat = json::parse(shown.out).as_object();
   EXPECT_EQ(chat.at("template").as_string(), "built in (ChatML)");
   EXPECT_THAT(std::string(chat.at("prompt").as_string()),
               testing::EndsWith("user\nhello world<|im_end|>\n<|im_start|>assistant\n"));

@@ -31,6 +31,13 @@ std::optional<ToolCall> make_call(std::string_view before, std::string_view afte
   return ToolCall{"", std::string(name), std::string(body)};
 }
 
+constexpr CallSyntax kSyntax{"<｜tool▁calls▁begin｜>",
+                             "\n",
+                             "<｜tool▁calls▁end｜>",
+                             "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+                             "\n```json\n",
+                             "\n```<｜tool▁call▁end｜>"};
+
 class Parser : public AnswerParser {
  public:
   void push(std::string_view text, ChatOutput& out) override {
@@ -105,6 +112,7 @@ const ToolFormat kToolFormat_deepseek{
     [](std::string_view source) { return source.find("<｜tool▁call▁begin｜>") != source.npos; },
     kMarkers,
     false,
+    kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 
 }  // namespace vitrine

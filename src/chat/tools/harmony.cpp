@@ -10,6 +10,9 @@ constexpr std::string_view kMarkers[] = {"<|channel|>", "<|message|>",   "<|end|
                                          "<|call|>",    "<|constrain|>", "<|return|>"};
 enum Marker { kChannel, kMessage, kEnd, kStart, kCall, kConstrain, kReturn };
 
+constexpr CallSyntax kSyntax{
+    "", "", "", "<|channel|>commentary to=functions.", " <|constrain|>json<|message|>", "", false};
+
 class Parser : public AnswerParser {
  public:
   void push(std::string_view text, ChatOutput& out) override {
@@ -101,6 +104,7 @@ const ToolFormat kToolFormat_harmony{
     },
     kMarkers,
     true,
+    kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 
 }  // namespace vitrine

@@ -42,6 +42,9 @@ std::optional<ToolCall> call_from_tags(std::string_view text) {
   return ToolCall{"", std::string(trimmed(*name)), to_json(arguments)};
 }
 
+constexpr CallSyntax kSyntax{"<tool_call>\n", "\n</tool_call>\n<tool_call>\n", "\n</tool_call>",
+                             "{\"name\": \"", "\", \"arguments\": ",           "}"};
+
 class Parser : public AnswerParser {
  public:
   void push(std::string_view text, ChatOutput& out) override {
@@ -97,11 +100,13 @@ class Parser : public AnswerParser {
 }  // namespace
 
 extern const ToolFormat kToolFormat_hermes;
-const ToolFormat kToolFormat_hermes{"hermes",
-                                    50,
-                                    [](std::string_view source) { return source.find("<tool_call>") != source.npos; },
-                                    kMarkers,
-                                    false,
-                                    [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
+const ToolFormat kToolFormat_hermes{
+    "hermes",
+    50,
+    [](std::string_view source) { return source.find("<tool_call>") != source.npos; },
+    kMarkers,
+    false,
+    kSyntax,
+    [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 
 }  // namespace vitrine

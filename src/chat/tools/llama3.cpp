@@ -40,6 +40,8 @@ std::optional<ToolCall> builtin_call(std::string_view text) {
   return ToolCall{"", std::string(name), to_json(arguments)};
 }
 
+constexpr CallSyntax kSyntax{"", "; ", "", "{\"name\": \"", "\", \"parameters\": ", "}"};
+
 class Parser : public AnswerParser {
  public:
   void push(std::string_view text, ChatOutput& out) override {
@@ -102,6 +104,7 @@ const ToolFormat kToolFormat_llama3{
     },
     kMarkers,
     false,
+    kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 
 }  // namespace vitrine

@@ -17,6 +17,9 @@ std::optional<ToolCall> named_call(std::string_view text) {
   return ToolCall{"", std::string(name), std::string(body)};
 }
 
+constexpr CallSyntax kSyntax{"[TOOL_CALLS][",       ", ", "]", "{\"name\": \"",
+                             "\", \"arguments\": ", "}"};
+
 class Parser : public AnswerParser {
  public:
   void push(std::string_view text, ChatOutput& out) override {
@@ -72,6 +75,7 @@ const ToolFormat kToolFormat_mistral{
     [](std::string_view source) { return source.find("[TOOL_CALLS]") != source.npos; },
     kMarkers,
     false,
+    kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 
 }  // namespace vitrine

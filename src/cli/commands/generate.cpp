@@ -46,7 +46,7 @@ Result<int> generate(const Flags& f) {
     return make_error(ErrorCode::kNotFound, "--stop: {} has no tokenizer, so there is no text",
                       f.model.path);
   }
-  VT_TRY(Request request, f.generation.request(prompt, *file));
+  VT_TRY(Request request, f.generation.request(prompt, *file, tokenizer.get()));
   VT_TRY(auto engine, f.generation.engine.start(file));
   VT_TRY(auto stream, engine->submit(std::move(request)));
   std::vector<std::int32_t> tokens;

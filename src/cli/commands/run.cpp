@@ -52,7 +52,8 @@ Result<int> ask(Session& session, const std::string& question) {
   stops.insert(stops.end(), f.generation.stops.begin(), f.generation.stops.end());
   VT_TRY(auto stop_strings, StopStrings::make(std::move(stops), "--stop"));
   TextStream text(session.tokenizer, prompt.ids, std::move(stop_strings));
-  VT_TRY(Request request, f.generation.request(prompt.ids, session.engine.file()));
+  VT_TRY(Request request,
+         f.generation.request(prompt.ids, session.engine.file(), &session.tokenizer));
   if (!f.generation.ignore_eos)
     for (std::int32_t id : session.chat.stop_token_ids()) request.stop_token_ids.push_back(id);
   Engine& engine = session.engine;

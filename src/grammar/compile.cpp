@@ -1,0 +1,298 @@
+#include "grammar/compile.h"
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "grammar/gbnf.h"
+#include "grammar/regex.h"
+
+namespace vitrine {
+namespace grammar {
+namespace {
+
+using Kind = ConstraintSpec::Kind;
+
+constexpr const char* kKindNames[] = {"response_format", "json_schema", "grammar",
+                                      "regex",           "choice",      "tools"};
+
+// GBNF: a rule of the grammar becomes a rule of the program, or is written in place where it is
+// used, when it is small and does not come back to itself.
+class GbnfWriter {
+ public:
+  GbnfWriter(const RuleSet& set, std::string_view what, Program& program, Budget& budget)
+      : set_(set), what_(what), program_(program), budget_(budget) {}
+
+  Status run() {
+    for (const RuleSet::Rule& r : set_.rules) numbers_.push_back(program_.add_rule(r.name));
+    measure();
+    program_.root = numbers_[set_.root];
+    for (std::uint32_t r = 0; r < set_.rules.size(); ++r) {
+      // What is written in place everywhere needs no rule of its own.
+      if (r != set_.root && in_place_[r]) continue;
+      Program::Rule& rule = program_.rules[numbers_[r]];
+      VT_RETURN_IF_ERROR(write(rule, set_.rules[r].expr, rule.start, rule.final));
+    }
+    return Ok{};
+  }
+
+ private:
+  static constexpr std::uint64_t kSmall = 64;
+  static constexpr std::uint64_t kHuge = std::uint64_t{1} << 40;
+
+  // Sizes of expressions with small rules written in place, and which can be empty. A rule is
+  // measured before those that use it or, when it comes back to itself, never.
+  void measure() {
+    in_place_.assign(set_.rules.size(), false);
+    nullable_rule_.assign(set_.rules.size(), false);
+    std::vector<std::uint64_t> size(set_.exprs.size());
+    nullable_.assign(set_.exprs.size(), false);
+    for (int round = 0; round < 16; ++round) {
+      bool changed = false;
+      for (ExprId id = 0; id < set_.exprs.size(); ++id) {
+        size[id] = size_of(set_.exprs[id], size);
+        nullable_[id] = is_nullable(set_.exprs[id]);
+      }
+      for (std::uint32_t r = 0; r < set_.rules.size(); ++r) {
+        const ExprId e = set_.rules[r].expr;
+        if (!in_place_[r] && size[e] <= kSmall) {
+          in_place_[r] = changed = true;
+          rule_size_.resize(set_.rules.size());
+          rule_size_[r] = size[e];
+        }
+        if (!nullable_rule_[r] && nullable_[e]) nullable_rule_[r] = changed = true;
+      }
+      if (!changed) break;
+    }
+  }
+
+  std::uint64_t size_of(const Expr& e, const std::vector<std::uint64_t>& size) const {
+    if (e.kind == Expr::Kind::kRule) return in_place_[e.rule] ? rule_size_[e.rule] : kHuge;
+    std::uint64_t sum = 1 + e.text.size() + e.set.ranges().size();
+    for (ExprId part : e.parts) sum = std::min(kHuge, sum + size[part]);
+    if (e.kind != Expr::Kind::kRepeat) return sum;
+    const std::uint64_t times = e.max == kUnbounded ? e.min + 1 : e.max;
+    return times > kHuge / sum ? kHuge : sum * times;
+  }
+
+  bool is_nullable(const Expr& e) const {
+    using K = Expr::Kind;
+    auto part = [&](ExprId id) { return nullable_[id]; };
+    if (e.kind == K::kText) return e.text.empty();
+    if (e.kind == K::kRule) return nullable_rule_[e.rule];
+    if (e.kind == K::kSequence) return std::all_of(e.parts.begin(), e.parts.end(), part);
+    if (e.kind == K::kChoice) return std::any_of(e.parts.begin(), e.parts.end(), part);
+    if (e.kind == K::kRepeat) return e.min == 0 || nullable_[e.parts[0]];
+    return false;
+  }
+
+  Status write(Program::Rule& rule, ExprId expr, StateId from, StateId to) {
+    ExprWriter writer(set_.exprs, rule.nfa, budget_);
+    writer.on_rule = [&](std::uint32_t r, StateId a, StateId b) -> Status {
+      if (in_place_[r]) return write(rule, set_.rules[r].expr, a, b);
+      rule.nfa.letter(a, b, program_.letter(Op::kCall, numbers_[r]));
+      return Ok{};
+    };
+    writer.on_count = [&](const Expr& e, StateId a, StateId b) -> Status {
+      if (nullable_[e.parts[0]])
+        return make_error(ErrorCode::kUnsupported,
+                          "{}: rule \"{}\" repeats something that can be empty up to {} times; "
+                          "allowed for such are {}",
+                          what_, rule.name, e.max, ExprWriter::kWriteOut);
+      return count(rule, e, a, b);
+    };
+    return writer.write(expr, from, to);
+  }
+
+  // The first pass of the loop stands apart: only after it may the loop end.
+  Status count(Program::Rule& rule, const Expr& e, StateId from, StateId to) {
+    Nfa& nfa = rule.nfa;
+    const std::uint32_t counter = program_.counter(e.min, e.max);
+    StateId first = nfa.add(), loop = nfa.add(), body = nfa.add(), done = nfa.add();
+    nfa.letter(from, first, program_.letter(Op::kBeginCount, counter));
+    nfa.letter(first, body, program_.letter(Op::kAgain));
+    nfa.letter(loop, body, program_.letter(Op::kAgain));
+    nfa.letter(loop, done, program_.letter(Op::kEndCount));
+    if (e.min == 0) nfa.letter(first, done, program_.letter(Op::kEndCount));
+    nfa.epsilon(done, to);
+    return write(rule, e.parts[0], body, loop);
+  }
+
+  const RuleSet& set_;
+  std::string_view what_;
+  Program& program_;
+  Budget& budget_;
+  std::vector<std::uint32_t> numbers_;  // of rules in the program
+  std::vector<bool> in_place_, nullable_rule_, nullable_;
+  std::vector<std::uint64_t> rule_size_;
+};
+
+Status write_dfa(Program& program, const Dfa& dfa) {
+  program.root = program.add_rule("root");
+  Program::Rule& rule = program.rules[program.root];
+  rule.nfa.copy(rule.start, rule.final, dfa);
+  return Ok{};
+}
+
+Status write_choice(Program& program, const ConstraintSpec& spec, std::string_view what) {
+  if (spec.choices.empty() || spec.choices.size() > kMaxConstraintChoices)
+    return make_error(ErrorCode::kInvalid, "{}: found {} choices, allowed 1 to {}", what,
+                      spec.choices.size(), kMaxConstraintChoices);
+  program.root = program.add_rule("root");
+  Program::Rule& rule = program.rules[program.root];
+  std::size_t bytes = 0;
+  for (const std::string& choice : spec.choices) {
+    bytes += choice.size();
+    if (choice.empty() || bytes > kMaxConstraintBytes || !utf8_valid(choice))
+      return make_error(ErrorCode::kInvalid,
+                        "{}: found an empty choice, one that is not UTF-8, or more than {} bytes "
+                        "in all",
+                        what, kMaxConstraintBytes);
+    rule.nfa.text(rule.start, rule.final, choice);
+  }
+  return Ok{};
+}
+
+// Text that does not contain `mark` (and may end anywhere), then `mark`: its automaton is that of
+// Knuth, Morris and Pratt.
+void write_until(Program::Rule& rule, std::string_view mark, StateId after) {
+  const std::size_t n = mark.size();
+  std::vector<StateId> at{rule.start};
+  for (std::size_t k = 1; k < n; ++k) at.push_back(rule.nfa.add());
+  at.push_back(after);
+  std::vector<std::array<std::size_t, 256>> next(n);
+  for (std::size_t k = 0, b = 0; k < n; ++k) {
+    const auto wanted = static_cast<std::uint8_t>(mark[k]);
+    for (int c = 0; c < 256; ++c) next[k][c] = k == 0 ? 0 : next[b][c];
+    const std::size_t fallback = k == 0 ? 0 : next[b][wanted];
+    next[k][wanted] = k + 1;
+    b = fallback;
+  }
+  for (std::size_t k = 0; k < n; ++k) {
+    rule.nfa.epsilon(at[k], rule.final);
+    for (int c = 0; c < 256; ++c)
+      rule.nfa.bytes(at[k], at[next[k][c]], static_cast<std::uint8_t>(c),
+                     static_cast<std::uint8_t>(c));
+  }
+}
+
+Status write_tools(Program& program, const ToolCallSpec& tools, std::string_view what,
+                   SchemaOptions options, Budget& budget) {
+  constexpr std::size_t kMaxMark = 256;
+  if (tools.alternatives.empty() || tools.min_calls > tools.max_calls || tools.max_calls == 0 ||
+      (tools.lazy && (tools.begin.empty() || tools.begin.size() > kMaxMark)))
+    return make_error(ErrorCode::kInvalid, "{}: no call can be made of it", what);
+  program.root = program.add_rule("root");
+  const std::uint32_t call = program.add_rule("call");
+  {
+    Program::Rule& rule = program.rules[call];
+    for (const ToolCallSpec::Alternative& a : tools.alternatives) {
+      VT_TRY(std::uint32_t json, add_schema(program, a.schema, what, options, budget));
+      StateId first = rule.nfa.add(), last = rule.nfa.add();
+      rule.nfa.text(rule.start, first, a.prefix);
+      rule.nfa.letter(first, last, program.letter(Op::kCall, json));
+      rule.nfa.text(last, rule.final, a.suffix);
+    }
+  }
+  Program::Rule& rule = program.rules[program.root];
+  StateId begun = rule.nfa.add();
+  if (tools.lazy)
+    write_until(rule, tools.begin, begun);
+  else
+    rule.nfa.text(rule.start, begun, tools.begin);
+  // The first call, then the counted rest of them.
+  StateId at = rule.nfa.add(), loop = rule.nfa.add(), more = rule.nfa.add(), done = rule.nfa.add();
+  const std::uint64_t min = tools.min_calls > 0 ? tools.min_calls - 1 : 0;
+  rule.nfa.letter(begun, at, program.letter(Op::kCall, call));
+  const std::uint32_t counter = program.counter(min, tools.max_calls - 1);
+  rule.nfa.letter(at, loop, program.letter(Op::kBeginCount, counter));
+  rule.nfa.letter(loop, more, program.letter(Op::kAgain));
+  rule.nfa.letter(loop, done, program.letter(Op::kEndCount));
+  StateId separated = rule.nfa.add();
+  rule.nfa.text(more, separated, tools.separator);
+  rule.nfa.letter(separated, loop, program.letter(Op::kCall, call));
+  rule.nfa.text(done, rule.final, tools.end);
+  return Ok{};
+}
+
+Status write_spec(Program& program, const ConstraintSpec& spec, std::string_view what,
+                  Budget& budget) {
+  const SchemaOptions options{.any_order = spec.any_order};
+  switch (spec.kind) {
+    case Kind::kGrammar: {
+      VT_TRY(RuleSet set, parse_gbnf(spec.text, what));
+      return GbnfWriter(set, what, program, budget).run();
+    }
+    case Kind::kRegex: {
+      VT_TRY(Dfa dfa, regex_to_dfa(spec.text, Anchoring::kWhole, what, budget));
+      return write_dfa(program, dfa);
+    }
+    case Kind::kChoice:
+      return write_choice(program, spec, what);
+    case Kind::kToolCalls:
+      return write_tools(program, spec.tools, what, options, budget);
+    case Kind::kJsonObject:
+    case Kind::kJsonSchema: {
+      const json::value object{{"type", "object"}};
+      const bool any = spec.kind == Kind::kJsonObject;
+      VT_TRY(program.root, add_schema(program, any ? object : spec.schema, what, options, budget));
+      return Ok{};
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+std::string cache_key(const ConstraintSpec& spec) {
+  json::array tools;
+  for (const auto& a : spec.tools.alternatives)
+    tools.push_back(json::array{a.prefix, a.schema, a.suffix});
+  json::array spelled;
+  for (const auto& [id, text] : spec.tools.spelled_tokens) spelled.push_back({id, text});
+  const ToolCallSpec& t = spec.tools;
+  json::array all{static_cast<int>(spec.kind),
+                  spec.text,
+                  spec.schema,
+                  json::value_from(spec.choices),
+                  spec.any_order,
+                  tools,
+                  t.begin,
+                  t.separator,
+                  t.end,
+                  t.min_calls,
+                  t.max_calls,
+                  t.lazy,
+                  spelled};
+  return json::serialize(all);
+}
+
+}  // namespace grammar
+
+Result<grammar::Machine> compile_machine(const ConstraintSpec& spec) {
+  const std::string what =
+      spec.name.empty() ? grammar::kKindNames[static_cast<int>(spec.kind)] : spec.name;
+  grammar::Budget budget;
+  grammar::Program program;
+  VT_RETURN_IF_ERROR(grammar::write_spec(program, spec, what, budget));
+  return grammar::link(program, what, budget);
+}
+
+ConstraintCompiler::ConstraintCompiler(std::vector<std::string> pieces)
+    : trie_(std::make_shared<grammar::TokenTrie>(std::move(pieces))),
+      store_(grammar::make_mask_store()),
+      cache_(kCacheBytes) {}
+
+Result<std::shared_ptr<const Constraint>> ConstraintCompiler::compile(const ConstraintSpec& spec) {
+  const std::string key = grammar::cache_key(spec);
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = cache_.find(key)) return found;
+  }
+  VT_TRY(grammar::Machine machine, compile_machine(spec));
+  auto made = std::make_shared<const Constraint>(std::move(machine), trie_, store_,
+                                                 spec.tools.spelled_tokens);
+  std::lock_guard lock(mutex_);
+  cache_.insert(key, made, made->bytes() + key.size());
+  return made;
+}
+
+}  // namespace vitrine

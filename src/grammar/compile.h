@@ -1,0 +1,21 @@
+// From a ConstraintSpec to rules.
+#pragma once
+
+#include <string>
+
+#include "grammar/compiler.h"
+
+namespace vitrine::grammar {
+
+// Equal for specs that mean the same.
+std::string cache_key(const ConstraintSpec& spec);
+
+// Adds a rule that derives the JSON which `schema` admits, and what it needs. `what` names the
+// schema in errors.
+struct SchemaOptions {
+  bool any_order = false;
+};
+Result<std::uint32_t> add_schema(Program& program, const boost::json::value& schema,
+                                 std::string_view what, SchemaOptions options, Budget& budget);
+
+}  // namespace vitrine::grammar

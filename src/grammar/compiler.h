@@ -1,0 +1,86 @@
+// What constraints are made from, and by: see constraint.h.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "grammar/constraint.h"
+#include "grammar/lru.h"
+
+namespace vitrine {
+
+// Tool calls: text around JSON. The text is
+//
+//   begin  call  (separator call)*  end        with `min_calls` to `max_calls` calls
+//
+// and a call is the prefix of one of the alternatives, JSON that its schema admits, its suffix.
+// With `lazy`, any text may come before the first `begin`, and the text may end without one: what
+// the model says freely is free until it spells `begin`, and constrained from there on. For Hermes:
+//
+//   begin "<tool_call>\n", prefix {"name": "get_time", "arguments": , suffix },
+//   separator "\n</tool_call>\n<tool_call>\n", end "\n</tool_call>"
+struct ToolCallSpec {
+  struct Alternative {
+    std::string prefix;
+    boost::json::value schema;  // true: any JSON
+    std::string suffix;
+  };
+  std::vector<Alternative> alternatives;
+  std::string begin, separator, end;
+  std::uint64_t min_calls = 1, max_calls = 1;
+  bool lazy = false;  // needs a `begin`
+  // Special tokens that stand for their text, where a format uses some ("[TOOL_CALLS]").
+  std::vector<std::pair<std::int32_t, std::string>> spelled_tokens;
+};
+
+struct ConstraintSpec {
+  enum class Kind : std::uint8_t {
+    kJsonObject,  // any JSON object
+    kJsonSchema,  // JSON that `schema` admits
+    kGrammar,     // what the GBNF `text` derives
+    kRegex,       // what `text` matches as a whole
+    kChoice,      // one of `choices`
+    kToolCalls,   // see above
+  };
+  Kind kind = Kind::kJsonObject;
+  std::string text = {};
+  boost::json::value schema = {};
+  std::vector<std::string> choices = {};
+  ToolCallSpec tools = {};
+  // Members of objects may come in any order; otherwise they come in the order of the schema, as
+  // OpenAI's API has it.
+  bool any_order = false;
+  std::string name = {};  // of the field, for errors; empty: "grammar", "regex"...
+};
+
+inline constexpr std::size_t kMaxConstraintChoices = 10000;
+inline constexpr std::size_t kMaxConstraintBytes = 1 << 20;
+
+// Compiles, and keeps what was compiled, least recently used out first. Thread-safe.
+class ConstraintCompiler {
+ public:
+  static constexpr std::size_t kCacheBytes = std::size_t{128} << 20;
+
+  // Bytes of each token by id; empty for special tokens (see TokenTrie).
+  explicit ConstraintCompiler(std::vector<std::string> pieces);
+
+  Result<std::shared_ptr<const Constraint>> compile(const ConstraintSpec& spec);
+  const grammar::TokenTrie& trie() const { return *trie_; }
+
+ private:
+  std::shared_ptr<const grammar::TokenTrie> trie_;
+  std::shared_ptr<grammar::MaskStore> store_;
+  std::mutex mutex_;
+  grammar::Lru<Constraint, std::string> cache_;  // guarded by mutex_
+};
+
+// Without a vocabulary: the automaton alone, for tests and tools.
+Result<grammar::Machine> compile_machine(const ConstraintSpec& spec);
+
+}  // namespace vitrine

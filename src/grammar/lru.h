@@ -1,0 +1,51 @@
+// Values by a 64-bit key, the least recently used thrown out when their bytes pass a limit. Not
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+namespace vitrine::grammar {
+
+template <typename Value, typename Key = std::uint64_t>
+class Lru {
+ public:
+  explicit Lru(std::size_t limit) : limit_(limit) {}
+
+  std::shared_ptr<const Value> find(const Key& key) {
+    auto it = index_.find(key);
+    if (it == index_.end()) return nullptr;
+    order_.splice(order_.begin(), order_, it->second);
+    return it->second->value;
+  }
+
+  void insert(const Key& key, std::shared_ptr<const Value> value, std::size_t bytes) {
+    if (bytes > limit_ || index_.contains(key)) return;
+    while (used_ + bytes > limit_) {
+      used_ -= order_.back().bytes;
+      index_.erase(order_.back().key);
+      order_.pop_back();
+    }
+    order_.push_front({key, std::move(value), bytes});
+    index_[key] = order_.begin();
+    used_ += bytes;
+  }
+
+  std::size_t bytes() const { return used_; }
+  std::size_t size() const { return index_.size(); }
+
+ private:
+  struct Entry {
+    Key key;
+    std::shared_ptr<const Value> value;
+    std::size_t bytes;
+  };
+  std::size_t limit_, used_ = 0;
+  std::list<Entry> order_;
+  std::unordered_map<Key, typename std::list<Entry>::iterator> index_;
+};
+
+}  // namespace vitrine::grammar

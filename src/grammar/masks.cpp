@@ -1,0 +1,355 @@
+#include "grammar/masks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <unordered_map>
+
+#include "grammar/lru.h"
+
+namespace vitrine::grammar {
+
+// A token of a counted string, or one that leaves a rule, with the characters it has until then.
+struct CountedToken {
+  std::int32_t token;
+  std::uint8_t characters;
+};
+
+// What is decided by a wide state and its own frame.
+struct WideMask {
+  TokenMask inside;  // tokens that may come whatever is under the state
+  // In a counted string: the tokens of `inside`, most characters first. The count itself is not
+  // looked at, so that one mask serves all counts.
+  std::vector<CountedToken> counted;
+  // What tokens have after the end of the rule, each once, and the tokens by it.
+  std::unique_ptr<TokenTrie> endings;
+  std::vector<std::vector<CountedToken>> by_ending;
+  bool whole = false;  // none of this: the state is walked as a narrow one
+
+  std::size_t bytes() const {
+    std::size_t total = sizeof(*this) + inside.bytes() + counted.size() * sizeof(CountedToken);
+    for (std::size_t i = 0; i < by_ending.size(); ++i)
+      total += by_ending[i].size() * sizeof(CountedToken) + 64 + 16 * endings->piece(i).size();
+    return total;
+  }
+};
+
+struct MaskStore {
+  static constexpr std::size_t kBytes = std::size_t{64} << 20;
+
+  std::mutex mutex;
+  // Guarded by mutex.
+  Lru<TokenMask> masks{kBytes};
+  Lru<WideMask> wides{kBytes};
+};
+
+std::shared_ptr<MaskStore> make_mask_store() { return std::make_shared<MaskStore>(); }
+
+namespace {
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t x = (a ^ (b * 0x9E3779B97F4A7C15ull)) * 0xBF58476D1CE4E5B9ull;
+  return x ^ (x >> 32);
+}
+
+bool has_data(const Frame& frame) {
+  return frame.kind == Frame::Kind::kCounter || frame.kind == Frame::Kind::kObject;
+}
+
+// Most characters first; by counting, as there are few different numbers of them.
+void sort_by_characters(std::vector<CountedToken>& all) {
+  std::array<std::size_t, 257> begin{};
+  for (const CountedToken& t : all) ++begin[255 - t.characters + 1];
+  for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+  std::vector<CountedToken> sorted(all.size());
+  for (const CountedToken& t : all) sorted[begin[255 - t.characters]++] = t;
+  all = std::move(sorted);
+}
+
+// One walk of a tree through the machine. Marks what may come.
+class Walk {
+ public:
+  Walk(const Machine& machine, const TokenTrie& trie, Frames& frames, TokenMask& mask)
+      : machine_(machine),
+        trie_(trie),
+        frames_(frames),
+        stepper_(machine, frames),
+        mask_(mask),
+        levels_(trie.longest() + 1) {}
+
+  // Gathers into `wide` what is decided without looking below Frames::kEscape.
+  void classify(WideMask& wide, bool counted) {
+    wide_ = &wide;
+    counted_ = counted;
+    if (counted) stepper_.ignore_limits();
+  }
+
+  void run(std::span<const Config> from) {
+    Level& top = levels_[0];
+    top.ones = from.size();
+    top.one = from[0];
+    top.configs.assign(from.begin(), from.end());
+    top.frames = frames_.size();
+    stepper_.remember_keys(top.one.frame);
+    const std::span<const TrieNode> nodes = trie_.nodes();
+    for (std::uint32_t i = 0; i < nodes.size();) {
+      const TrieNode& node = nodes[i];
+      const Level& above = levels_[node.depth - 1];
+      Level& here = levels_[node.depth];
+      if (above.frames != frames_.size()) frames_.truncate(above.frames);
+      path_[node.depth - 1] = static_cast<char>(node.byte);
+      if (!advance(above, node.byte, here)) {
+        if (wide_ != nullptr && !escapes_.empty()) gather(i);
+        i = node.end;
+        continue;
+      }
+      if (node.token >= 0) mark(here, node);
+      if (wide_ != nullptr) note_escape(node, here.escaped, above.one.count);
+      ++i;
+    }
+    frames_.truncate(top.frames);
+    if (wide_ != nullptr) finish();
+  }
+
+ private:
+  // Most of the time there is one configuration, which stands in the level itself.
+  struct Level {
+    Config one{};
+    std::size_t ones = 0;         // how many there are
+    std::vector<Config> configs;  // all of them, if more than one
+    std::size_t frames = 0;
+    bool escaped = false;
+
+    std::span<const Config> all() const {
+      return ones == 1 ? std::span(&one, 1) : std::span<const Config>(configs);
+    }
+  };
+  struct Escape {
+    std::uint32_t end;        // of the nodes below
+    std::uint8_t depth;       // after so many bytes
+    std::uint8_t characters;  // of a counted string
+  };
+
+  // Whether the text may be what the path spells.
+  bool advance(const Level& above, std::uint8_t byte, Level& here) {
+    here.ones = 0;
+    here.escaped = false;
+    if (above.ones == 1) {
+      const Config& c = above.one;
+      const std::uint8_t from = machine_.flags(c.state);
+      const StateId to = machine_.next(c.state, byte);
+      if (to == kDead) return false;
+      constexpr std::uint8_t kPlain =
+          Machine::kBytes | Machine::kWide | Machine::kCounted | Machine::kKey;
+      const std::uint8_t flags = machine_.flags(to);
+      const bool counts = (from & Machine::kCounted) != 0;
+      if ((flags & ~kPlain) == 0 && !(counts && byte == '"')) {
+        if (counts && !counted_ && c.count >= machine_.counter(machine_.extra(c.state)).max)
+          return false;
+        if ((flags & Machine::kKey) && !stepper_.key_possible(to, c.frame)) return false;
+        here.one = {to, c.frame, c.count + (counts ? 1 : 0)};
+        here.ones = 1;
+        here.frames = frames_.size();
+        return true;
+      }
+    }
+    if (above.ones == 0) return false;
+    here.configs.clear();
+    stepper_.step(above.all(), byte, here.configs);
+    here.ones = here.configs.size();
+    if (here.ones == 1) here.one = here.configs[0];
+    here.frames = frames_.size();
+    here.escaped = stepper_.escaped();
+    return here.ones > 0 || stepper_.ended() || stepper_.escaped();
+  }
+
+  void mark(const Level& here, const TrieNode& node) {
+    if (counted_ && here.ones == 0) return;  // it closes the string: note_escape()
+    trie_.mark(node.token, mask_);
+    if (counted_) wide_->counted.push_back({node.token, static_cast<std::uint8_t>(here.one.count)});
+  }
+
+  // From here on, tokens may be what the rule's caller has next.
+  void note_escape(const TrieNode& node, bool escaped, std::uint64_t characters) {
+    const auto index = static_cast<std::uint32_t>(&node - trie_.nodes().data());
+    while (!escapes_.empty() && index >= escapes_.back().end) escapes_.pop_back();
+    // A token may leave and be inside at once; then it is marked, and its endings do not matter.
+    if (!escaped) return;
+    escapes_.push_back({node.end, node.depth, static_cast<std::uint8_t>(characters)});
+    if (counted_ && node.token >= 0) add("", {node.token, escapes_.back().characters});
+  }
+
+  // The tokens from node `top` on down leave the rule somewhere on their way, or die.
+  void gather(std::uint32_t top) {
+    const std::span<const TrieNode> nodes = trie_.nodes();
+    while (!escapes_.empty() && top >= escapes_.back().end) escapes_.pop_back();
+    if (escapes_.empty()) return;
+    for (std::uint32_t i = top; i < nodes[top].end; ++i) {
+      path_[nodes[i].depth - 1] = static_cast<char>(nodes[i].byte);
+      if (nodes[i].token < 0) continue;
+      for (const Escape& e : escapes_)
+        add(std::string_view(path_.data() + e.depth, nodes[i].depth - e.depth),
+            {nodes[i].token, e.characters});
+    }
+  }
+
+  void add(std::string_view ending, CountedToken token) {
+    auto [it, added] = ids_.try_emplace(std::string(ending), wide_->by_ending.size());
+    if (added) wide_->by_ending.emplace_back();
+    wide_->by_ending[it->second].push_back(token);
+  }
+
+  void finish() {
+    wide_->whole = stepper_.lost();
+    sort_by_characters(wide_->counted);
+    std::vector<std::string> endings(ids_.size());
+    for (const auto& [ending, id] : ids_) endings[id] = ending;
+    wide_->endings = std::make_unique<TokenTrie>(std::move(endings));
+  }
+
+  const Machine& machine_;
+  const TokenTrie& trie_;
+  Frames& frames_;
+  Stepper stepper_;
+  TokenMask& mask_;
+  std::vector<Level> levels_;
+  std::array<char, 256> path_{};
+
+  WideMask* wide_ = nullptr;
+  bool counted_ = false;         // counts are noted, not held against their limits
+  std::vector<Escape> escapes_;  // on the path
+  std::unordered_map<std::string, std::size_t> ids_;  // of endings
+};
+
+}  // namespace
+
+Masks::Masks(const Machine& machine, const TokenTrie& trie, std::shared_ptr<MaskStore> store)
+    : machine_(machine), trie_(trie), store_(std::move(store)) {
+  static std::atomic<std::uint64_t> made{0};
+  salt_ = mix(++made, 0x51ED270B35A3F7C1ull);
+}
+
+std::uint64_t Masks::key_of(const Config& c, const Frames& frames) const {
+  std::uint64_t count = c.count;
+  if (machine_.flags(c.state) & Machine::kCounted)
+    count = frames.saturated(machine_.counter(machine_.extra(c.state)), count);
+  return mix(c.state, count);
+}
+
+std::shared_ptr<const WideMask> Masks::wide(const Config& c, Frames& frames) {
+  const std::size_t before = frames.size();
+  Config alone{c.state, Frames::kEscape, 0};
+  if (has_data(frames[c.frame])) {
+    Frame copy = frames[c.frame];
+    copy.parent = Frames::kEscape;
+    copy.nesting = 0;
+    alone.frame = frames.push(copy);
+  }
+  const std::uint64_t key = salt_ ^ mix(c.state, frames[alone.frame].hash);
+  std::shared_ptr<const WideMask> found;
+  {
+    std::lock_guard lock(store_->mutex);
+    found = store_->wides.find(key);
+  }
+  if (!found) {
+    auto made = std::make_shared<WideMask>();
+    made->inside = trie_.empty_mask();
+    Walk walk(machine_, trie_, frames, made->inside);
+    walk.classify(*made, (machine_.flags(c.state) & Machine::kCounted) != 0);
+    walk.run({&alone, 1});
+    found = made;
+    std::lock_guard lock(store_->mutex);
+    store_->wides.insert(key, found, made->bytes());
+  }
+  frames.truncate(before);
+  return found;
+}
+
+void Masks::add_wide(const Config& c, Frames& frames, TokenMask& mask) {
+  auto part = wide(c, frames);
+  if (part->whole) return Walk(machine_, trie_, frames, mask).run({&c, 1});
+  std::uint64_t need = 0, room = ~std::uint64_t{0};
+  if (machine_.flags(c.state) & Machine::kCounted) {
+    const Counter& limits = machine_.counter(machine_.extra(c.state));
+    room = limits.max - c.count;
+    need = limits.min - std::min(limits.min, c.count);
+  }
+  const TokenMask* inside = &part->inside;
+  TokenMask fitting;
+  if (!part->counted.empty() && part->counted[0].characters > room) {
+    fitting = part->inside;
+    for (const CountedToken& t : part->counted) {
+      if (t.characters <= room) break;
+      trie_.unmark(t.token, fitting);
+    }
+    inside = &fitting;
+  }
+  for (std::size_t w = 0; w < mask.words.size(); ++w) {
+    mask.words[w] |= inside->words[w];
+    mask.any = mask.any || inside->words[w] != 0;
+  }
+  add_endings(*part, c, {need, room}, frames, mask);
+}
+
+void Masks::add_endings(const WideMask& wide, const Config& c, const Counter& characters,
+                        Frames& frames, TokenMask& mask) {
+  const Frame& own = frames[c.frame];
+  const FrameId under = has_data(own) ? own.parent : c.frame;
+  const std::size_t before = frames.size();
+  TokenMask possible = wide.endings->empty_mask();
+  std::vector<Config> after;
+  Stepper(machine_, frames).resume(under, after);
+  if (!after.empty()) Walk(machine_, *wide.endings, frames, possible).run(after);
+  frames.truncate(before);
+  for (std::size_t i = 0; i < wide.by_ending.size(); ++i) {
+    if (!wide.endings->piece(static_cast<std::int32_t>(i)).empty() &&
+        !possible.test(static_cast<std::int32_t>(i)))
+      continue;
+    for (const CountedToken& t : wide.by_ending[i])
+      if (t.characters >= characters.min && t.characters <= characters.max)
+        trie_.mark(t.token, mask);
+  }
+}
+
+// The widest first: they take the longest, and their frames are mostly plain returns. What is not
+// reached in time is worked out when it is needed.
+void Masks::warm_up() {
+  constexpr std::chrono::milliseconds kTime{400};
+  const auto start = std::chrono::steady_clock::now();
+  Frames frames(machine_, trie_.longest());
+  std::vector<std::pair<int, StateId>> states;
+  for (StateId s = 0; s < machine_.states(); ++s) {
+    const std::uint8_t flags = machine_.flags(s);
+    if (!(flags & Machine::kWide) || (flags & Machine::kKey)) continue;
+    int bytes = 0;
+    for (int b = 0; b < 256; ++b) bytes += machine_.next(s, static_cast<std::uint8_t>(b)) != kDead;
+    states.emplace_back(-bytes, s);
+  }
+  std::sort(states.begin(), states.end());
+  for (auto [bytes, s] : states) {
+    if (std::chrono::steady_clock::now() - start > kTime) return;
+    wide({s, Frames::kBottom, 0}, frames);
+  }
+}
+
+std::shared_ptr<const TokenMask> Masks::mask(std::span<const Config> configs, Frames& frames) {
+  std::uint64_t key = salt_ + configs.size();
+  for (const Config& c : configs) key += mix(key_of(c, frames), frames[c.frame].hash);
+  {
+    std::lock_guard lock(store_->mutex);
+    if (auto found = store_->masks.find(key)) return found;
+  }
+  auto made = std::make_shared<TokenMask>(trie_.empty_mask());
+  for (const Config& c : configs) {
+    if (machine_.flags(c.state) & Machine::kWide)
+      add_wide(c, frames, *made);
+    else
+      Walk(machine_, trie_, frames, *made).run({&c, 1});
+  }
+  std::lock_guard lock(store_->mutex);
+  store_->masks.insert(key, made, made->bytes());
+  return made;
+}
+
+}  // namespace vitrine::grammar
