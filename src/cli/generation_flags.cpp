@@ -56,8 +56,6 @@ void GenerationFlags::add(CLI::App& app) {
   app.add_option("--stop", stops, "end the text before this string; may be given several times")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_flag("--parse-special", parse_special,
-               "special tokens spelt in the prompt become those tokens");
   constraint.add(app);
   sampling.add(app);
   engine.add(app);

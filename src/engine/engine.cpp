@@ -257,7 +257,9 @@ void Engine::draw_token(BatchEntry& entry, int position, std::span<const float> 
     if (!may_end && !early) draw.banned = s.ends;
     if (may_end && !early) draw.also_allowed = s.ends;
   }
+  if (s.reasoning) draw.forced = s.reasoning->forced();
   Choice choice = s.chain->sample(logits, s.history, draw, *scratch_);
+  if (s.reasoning && choice.status == LogitsStatus::kOk) s.reasoning->accept(choice.token);
   entry.status = choice.status;
   entry.sampled = choice.token;
   entry.logprob = choice.logprob;
@@ -337,6 +339,7 @@ std::unique_ptr<Sequence> Engine::make_sequence(const Request& request, int choi
   s->waits_for_host = backend_->asynchronous() && !s->device_draw;
   if (s->chain->uses_history())
     s->history = SamplerState(request.prompt, s->max_output, model_->info().vocab);
+  if (request.reasoning) s->reasoning.emplace(*request.reasoning);
   if (request.constraint) s->matcher.emplace(request.constraint);
   s->seed = seed;
   s->choice = s->account.choice = choice;

@@ -16,6 +16,7 @@
 #include "engine/account.h"
 #include "sampling/logprobs.h"
 #include "sampling/params.h"
+#include "sampling/reasoning_limit.h"
 
 namespace vitrine {
 
@@ -30,6 +31,7 @@ struct Request {
   int min_tokens = 0;             // before that many, tokens that end the text cannot be drawn
   SamplingParams sampling;        // resolved: all layers laid over each other
   std::shared_ptr<const Constraint> constraint;  // what the text must be; null: anything
+  std::optional<ReasoningBudget> reasoning;      // none: as long as the model likes
   bool ignore_eos = false;
   std::vector<std::int32_t> stop_token_ids;  // end the text as an end token does, ignore_eos or not
   int choices = 1;                           // answers to the same prompt, which is computed once

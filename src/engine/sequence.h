@@ -51,6 +51,7 @@ struct Sequence {
   // It cannot be planned again before its token is committed: the host draws it, late.
   bool waits_for_host = false;
   SamplerState history;
+  std::optional<ReasoningLimit> reasoning;
   std::optional<ConstraintMatcher> matcher;  // where the sampled tokens stand in the constraint
   std::vector<std::int32_t> ends;            // tokens that end the text
   std::vector<std::int32_t> bans;            // tokens that min_tokens keeps off

@@ -61,6 +61,7 @@ Status HfLoader::load() {
   VT_RETURN_IF_ERROR(load_config());
   VT_TRY(model_->tokenizer_json_, map_text("tokenizer.json"));
   VT_TRY(model_->tokenizer_config_json_, map_text("tokenizer_config.json"));
+  VT_TRY(model_->chat_template_jinja_, map_text("chat_template.jinja"));
   VT_RETURN_IF_ERROR(load_weights());
   if (model_->files_.empty())
     return make_error(ErrorCode::kNotFound,

@@ -62,6 +62,7 @@ class ModelFile {
   // Hugging Face folders only; empty when the file is not there.
   std::string_view tokenizer_json() const { return tokenizer_json_; }
   std::string_view tokenizer_config_json() const { return tokenizer_config_json_; }
+  std::string_view chat_template_jinja() const { return chat_template_jinja_; }
 
  private:
   friend class GgufLoader;
@@ -76,7 +77,7 @@ class ModelFile {
   GenerationDefaults generation_;
   std::vector<TensorInfo> tensors_;
   std::vector<std::uint32_t> by_name_;  // indices of tensors_ in the order of their names
-  std::string_view tokenizer_json_, tokenizer_config_json_;
+  std::string_view tokenizer_json_, tokenizer_config_json_, chat_template_jinja_;
   std::vector<MappedFile> files_;
   std::deque<std::string> texts_;  // strings that meta_ points to (HF); they never move
 };

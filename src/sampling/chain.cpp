@@ -52,6 +52,12 @@ Choice Chain::sample(std::span<const float> logits, SamplerState& history, const
   const LogitsScan scan = scan_logits(logits);
   if (scan.status != LogitsStatus::kOk) return {.status = scan.status};
 
+  if (draw.forced >= 0) {
+    Choice choice{.status = LogitsStatus::kOk, .token = draw.forced};
+    if (draw.logprob) choice.logprob = LogSoftmax(logits, scan).logprob(logits[choice.token]);
+    history.accept(choice.token);
+    return choice;
+  }
   std::span<const float> allowed = logits;
   float max = scan.max;
   if (!draw.banned.empty() || draw.allowed != nullptr) {

@@ -23,6 +23,7 @@ struct DrawSpec {
   std::uint64_t position;                     // index of the token in its sequence
   bool logprob = true;                        // costs a pass of exponentials over the vocabulary
   std::span<const std::int32_t> banned = {};  // tokens that cannot be drawn here
+  std::int32_t forced = -1;                   // the token that is drawn, whatever else; -1: none
   // Bits of the only tokens that can be, by id, and further ones; null: all can.
   const std::vector<std::uint64_t>* allowed = nullptr;
   std::span<const std::int32_t> also_allowed = {};

@@ -51,6 +51,7 @@ std::vector<Route> api_routes(Api& api) {
   add("POST", "/v1/chat/completions", handle_chat);
   add("GET", "/v1/models", handle_models);
   add("GET", "/v1/models/*", handle_model);
+  add("POST", "/apply-template", handle_apply_template);
   add("POST", "/tokenize", handle_tokenize);
   add("POST", "/detokenize", handle_detokenize);
   add("GET", "/health", handle_health, true);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/chat_template.h"
 #include "engine/engine.h"
 #include "sampling/params.h"
 #include "server/http.h"
@@ -40,6 +41,7 @@ struct Api {
   int vocab = 0, context = 0;            // the engine's
   std::string fingerprint;               // "vitrine-0.1.0-cpu"
   const Tokenizer* tokenizer = nullptr;  // null: the model has none
+  const ChatTemplate* chat = nullptr;    // with the tokenizer
   std::string model_name, version;
   SamplingParams defaults;    // flags over the model's own; requests are laid over them
   int stream_backlog = 1024;  // tokens that a slow reader may leave unread
@@ -69,7 +71,8 @@ asio::awaitable<void> reply_error(Exchange& exchange, const HttpError& error, He
 // Handlers of the routes, by the file that has them.
 asio::awaitable<void> handle_completions(Api& api, Exchange& exchange);  // openai_completions.cpp
 asio::awaitable<void> handle_chat(Api& api, Exchange& exchange);         // openai_chat.cpp
-asio::awaitable<void> handle_metrics(Api& api, Exchange& exchange);      // metrics_text.cpp
+asio::awaitable<void> handle_apply_template(Api& api, Exchange& exchange);  // api_template.cpp
+asio::awaitable<void> handle_metrics(Api& api, Exchange& exchange);         // metrics_text.cpp
 // api_misc.cpp
 asio::awaitable<void> handle_models(Api& api, Exchange& exchange);
 asio::awaitable<void> handle_model(Api& api, Exchange& exchange);

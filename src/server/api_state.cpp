@@ -2,7 +2,6 @@
 #include "formats/storage.h"
 #include "server/account_json.h"
 #include "server/api.h"
-#include "server/chat_format.h"
 #include "server/json_fields.h"
 
 namespace vitrine {
@@ -35,11 +34,13 @@ std::string info(const Api& api) {
   const ModelInfo& model = engine.model();
   const EngineOptions& options = engine.options();
   Snapshot now = engine.snapshot();
-  json::object tokenizer;
+  json::object tokenizer, chat;
   if (api.tokenizer != nullptr)
-    tokenizer = {{"kind", api.tokenizer->kind()},
-                 {"vocab", api.tokenizer->vocab_size()},
-                 {"chat_format", chat_format_name(*api.tokenizer)}};
+    tokenizer = {{"kind", api.tokenizer->kind()}, {"vocab", api.tokenizer->vocab_size()}};
+  if (api.chat != nullptr)
+    chat = {{"template", api.chat->origin()},
+            {"tool_calls", api.chat->tools() ? json::value(api.chat->tools()->name) : nullptr},
+            {"reasoning", api.chat->reasoning().begin}};
   return to_json(json::object{
       {"version", api.version},
       {"started_unix", api.started_unix},
@@ -53,6 +54,7 @@ std::string info(const Api& api) {
         {"vocab", model.vocab},
         {"context", model.context}}},
       {"tokenizer", api.tokenizer != nullptr ? json::value(tokenizer) : json::value()},
+      {"chat", api.chat != nullptr ? json::value(chat) : json::value()},
       {"backend",
        {{"name", engine.backend().name()}, {"description", engine.backend().description()}}},
       {"limits",

@@ -28,6 +28,7 @@ class ApiTest : public ::testing::Test {
     api.version = "9.9.9";
     api.model_name = "tiny";
     api.tokenizer = tokenizer.get();
+    api.chat = chat_template.get();
     EXPECT_TRUE(api.defaults.set("temperature", 0).ok());
     EXPECT_TRUE(api.defaults.set_logit_bias({{test::kNanToken, -100}}).ok());
     api.attach(*engine);
@@ -107,6 +108,7 @@ class ApiTest : public ::testing::Test {
   std::string text(const std::vector<std::int32_t>& ids) { return tokenizer->decode(ids, true); }
 
   std::unique_ptr<Tokenizer> tokenizer = test::tiny_tokenizer();
+  std::unique_ptr<ChatTemplate> chat_template = ChatTemplate::chatml(*tokenizer);
   asio::io_context io;
   std::unique_ptr<Engine> engine;
   Api api;
@@ -469,6 +471,7 @@ TEST_F(ApiTest, TimingsOnRequest) {
 TEST_F(ApiTest, WithoutATokenizerIdsGoInAndOut) {
   auto ids = tokens({4, 5}, 6);
   api.tokenizer = nullptr;
+  api.chat = nullptr;
   json::object out =
       get(kComplete, R"({"prompt":[4,5],"max_tokens":6,"ignore_eos":true,"logprobs":1})");
   const json::value& choice = out["choices"].at(0);
@@ -515,8 +518,73 @@ TEST_F(ApiTest, ModelsHealthMetricsInfo) {
   EXPECT_EQ(info["version"], "9.9.9");
   EXPECT_EQ(info["model"].at("vocab"), 64);
   EXPECT_EQ(info["limits"].at("context"), 256);
-  EXPECT_EQ(info["tokenizer"].at("chat_format"), "chatml");
+  EXPECT_EQ(info["chat"].at("template"), "built in (ChatML)");
+  EXPECT_EQ(info["chat"].at("tool_calls"), "hermes");
   EXPECT_EQ(info["backend"].at("name"), "cpu");
+}
+
+TEST_F(ApiTest, ApplyTemplateShowsThePromptOfAChat) {
+  json::object out =
+      get("/apply-template", R"({"messages":[{"role":"user","content":"a<s>"}],"temperature":1})");
+  EXPECT_EQ(out["prompt"], "<s><|im_start|>user\na<s><|im_end|>\n<|im_start|>assistant\n");
+  const json::array& ids = out["tokens"].as_array();
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), json::value(test::kBos)), 1);
+  out = get("/apply-template",
+            R"({"messages":[{"role":"user","content":"a"}],"add_generation_prompt":false})");
+  EXPECT_EQ(out["prompt"], "<s><|im_start|>user\na<|im_end|>\n");
+  EXPECT_EQ(call("/apply-template", R"({"messages":5})")->status, 400);
+}
+
+// The tiny tokenizer with other special tokens in place of ChatML's.
+std::unique_ptr<Tokenizer> tokenizer_with(const std::string& first, const std::string& second) {
+  std::string text = test::tokenizer_json(true);
+  for (auto [from, to] :
+       {std::pair<std::string, std::string>{"<|im_start|>", first}, {"<|im_end|>", second}})
+    for (std::size_t at; (at = text.find(from)) != text.npos;) text.replace(at, from.size(), to);
+  return std::move(Tokenizer::from_json(text, R"({"bos_token":"<s>","eos_token":"</s>"})")).value();
+}
+
+TEST_F(ApiTest, ReasoningIsSplitCountedAndBounded) {
+  auto thinking = tokenizer_with("<think>", "</think>");
+  auto made = ChatTemplate::from_source("{{ messages[0].content }}<think>{# </think> #}", "mine",
+                                        *thinking);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  api.tokenizer = thinking.get();
+  api.chat = made->get();
+  // The model may not end its reasoning by itself.
+  const std::string body =
+      R"({"messages":[{"role":"user","content":"a"}],"max_tokens":9,"ignore_eos":true,)"
+      R"("logit_bias":{"0":-100,"1":-100,"2":-100,"3":-100,"63":-100})";
+  json::object endless = get(kChat, body + "}");
+  const json::object& thought = endless["choices"].at(0).at("message").as_object();
+  EXPECT_EQ(thought.at("content"), "");
+  EXPECT_FALSE(thought.at("reasoning_content").as_string().empty());
+  EXPECT_EQ(endless["usage"].at("completion_tokens_details").at("reasoning_tokens"), 9);
+  json::object bounded = get(kChat, body + R"(,"reasoning_budget":3})");
+  const json::object& said = bounded["choices"].at(0).at("message").as_object();
+  EXPECT_EQ(bounded["usage"].at("completion_tokens_details").at("reasoning_tokens"), 3);
+  EXPECT_EQ(bounded["usage"].at("completion_tokens"), 9);
+  EXPECT_FALSE(said.at("content").as_string().empty());
+  EXPECT_TRUE(
+      thought.at("reasoning_content")
+          .as_string()
+          .starts_with(json::string_view(said.at("reasoning_content").as_string()).substr(0, 2)));
+  // The same, streamed.
+  auto x = call(kChat, body + R"(,"reasoning_budget":3,"stream":true})");
+  std::string content, reasoning;
+  for (const json::object& frame : frames(*x)) {
+    const json::object& delta = frame.at("choices").at(0).at("delta").as_object();
+    if (delta.contains("content")) content += delta.at("content").as_string();
+    if (delta.contains("reasoning_content")) reasoning += delta.at("reasoning_content").as_string();
+  }
+  EXPECT_EQ(content, std::string(said.at("content").as_string()));
+  EXPECT_EQ(reasoning, std::string(said.at("reasoning_content").as_string()));
+  // A template without reasoning has none to bound.
+  api.tokenizer = tokenizer.get();
+  api.chat = chat_template.get();
+  auto refused = call(kChat, body + R"(,"reasoning_budget":3})");
+  EXPECT_EQ(refused->status, 400);
+  EXPECT_THAT(refused->body, HasSubstr("reasoning_budget"));
 }
 
 TEST_F(ApiTest, RequestsByIdAndLabel) {

@@ -1,8 +1,28 @@
 #include "server/choice_reader.h"
 
+#include <algorithm>
+#include <atomic>
+#include <random>
+
 #include "server/logprobs_json.h"
 
 namespace vitrine {
+namespace {
+
+// Nine letters and digits, which is what Mistral's templates insist on; unlike any other of this
+// process, and hard to guess.
+std::string new_call_id() {
+  static const std::uint64_t kSalt = std::random_device{}() * 0x9E3779B97F4A7C15ull;
+  static std::atomic<std::uint64_t> count{0};
+  std::uint64_t x = kSalt + ++count * 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  std::string out;
+  for (x ^= x >> 31; out.size() < 9; x /= 36) out += "0123456789abcdefghijklmnopqrstuvwxyz"[x % 36];
+  return out;
+}
+
+}  // namespace
 
 ChoiceReader::ChoiceReader(const Call& call, const Tokenizer* tokenizer, int index,
                            std::shared_ptr<TokenStream> stream, std::shared_ptr<TokenStream> first)
@@ -14,6 +34,26 @@ ChoiceReader::ChoiceReader(const Call& call, const Tokenizer* tokenizer, int ind
       keep_tokens_(call.request.logprobs || tokenizer == nullptr) {
   if (tokenizer != nullptr)
     text_.emplace(*tokenizer, call.prompts[prompt_], call.stops, call.request.min_tokens);
+  if (!call.chat) return;
+  parser_ = make_parser(call.chat->format, call.chat->tags, call.chat->in_reasoning);
+  if (text_) text_->show(call.chat->shown);
+}
+
+void ChoiceReader::read(const std::string& text) {
+  if (!parser_) {
+    output_.content += text;
+    return;
+  }
+  parser_->push(text, output_);
+  keep_one_call();
+}
+
+// Where only one call is wanted, it ends the answer.
+void ChoiceReader::keep_one_call() {
+  std::size_t most = calls_ > 0 ? 0 : 1;
+  if (call_.chat->parallel || calls_ + static_cast<int>(output_.calls.size()) == 0) return;
+  output_.calls.resize(std::min(output_.calls.size(), most));
+  stream_->stop();
 }
 
 void ChoiceReader::pump(std::size_t most) {
@@ -26,7 +66,8 @@ void ChoiceReader::pump(std::size_t most) {
   for (; most > 0 && behind() && !stopped(); --most, ++at_) {
     const TokenEvent& event = pending_[at_];
     ++tokens_;
-    if (text_) new_text_ += text_->push(event.token);
+    if (text_) read(text_->push(event.token));
+    if (parser_ && parser_->in_reasoning()) ++reasoning_tokens_;
     if (call_.timings) times_.push_back(event.at_ns);
     if (!keep_tokens_) continue;
     auto k = static_cast<std::ptrdiff_t>(call_.request.top_logprobs);
@@ -39,13 +80,17 @@ void ChoiceReader::pump(std::size_t most) {
     at_ = pending_.size();
   }
   if (!ended_ || behind()) return;
-  if (text_) new_text_ += text_->finish();
+  if (text_) read(text_->finish());
+  if (parser_) {
+    parser_->finish(output_);
+    keep_one_call();
+  }
   finish_ = &stream_->wait();
 }
 
 bool ChoiceReader::has_news() const {
   if (told_end_) return false;
-  return (closed() && !failed()) || !new_text_.empty() || (!told_ && tokens_ > 0) ||
+  return (closed() && !failed()) || has_output() || (!told_ && tokens_ > 0) ||
          (!given_ && !events_.empty());
 }
 
@@ -59,13 +104,17 @@ Part ChoiceReader::take() {
     part.prompt = call_.prompts[prompt_];
     part.prompt_logprobs = prompt_logprobs();
   }
-  part.text += new_text_;
+  part.text += output_.content;
+  part.reasoning = std::move(output_.reasoning);
+  part.calls = std::move(output_.calls);
+  part.first_call = calls_;
+  calls_ += static_cast<int>(part.calls.size());
+  for (ToolCall& one : part.calls) one.id = new_call_id();
   part.tokens = events_;
   part.top = top_;
-  if (closed() && !failed())
-    part.finish_reason = stopped() ? "stop" : finish_reason_name(finish_->reason);
+  if (closed() && !failed()) part.finish_reason = finish_name();
   offset_ += count_characters(part.text);
-  new_text_.clear();
+  output_ = {};
   given_ = true;
   told_ = true;
   told_end_ = closed();
@@ -77,6 +126,12 @@ Part ChoiceReader::take() {
 const PromptLogprobs* ChoiceReader::prompt_logprobs() const {
   bool complete = tokens_ > 0 || call_.request.max_tokens == 0 || (closed() && stream_ == first_);
   return call_.request.prompt_logprobs && complete ? &first_->prompt_logprobs() : nullptr;
+}
+
+const char* ChoiceReader::finish_name() const {
+  bool stop = stopped() || finish_->reason == FinishReason::kStop;
+  if (stop && calls_ > 0) return "tool_calls";
+  return stopped() ? "stop" : finish_reason_name(finish_->reason);
 }
 
 int ChoiceReader::completion_tokens() const {

@@ -38,11 +38,20 @@ class ChoiceReader {
   }
   // Up to and including the token that completed a stop string.
   int completion_tokens() const;
+  // Of completion_tokens() those that were reasoning.
+  int reasoning_tokens() const { return reasoning_tokens_; }
   const std::vector<std::int64_t>& times() const { return times_; }
   TokenStream& stream() const { return *stream_; }
 
  private:
   const PromptLogprobs* prompt_logprobs() const;
+  // New text of the answer: as it is, or through the chat's parser.
+  void read(const std::string& text);
+  void keep_one_call();
+  const char* finish_name() const;
+  bool has_output() const {
+    return !output_.content.empty() || !output_.reasoning.empty() || !output_.calls.empty();
+  }
 
   const Call& call_;
   int index_, prompt_;
@@ -57,7 +66,10 @@ class ChoiceReader {
   bool ended_ = false;
 
   int tokens_ = 0;
-  std::string new_text_;
+  std::unique_ptr<AnswerParser> parser_;  // of a chat
+  ChatOutput output_;                     // new; content is the text where there is no parser
+  int calls_ = 0;                         // given out before
+  int reasoning_tokens_ = 0;
   std::vector<TokenEvent> events_;
   std::vector<TokenLogprob> top_;
   bool given_ = false;               // take() gave out events_ and top_

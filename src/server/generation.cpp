@@ -220,8 +220,9 @@ std::string Answer::head(const char* object) const {
 }
 
 json::object Answer::usage() const {
-  std::int64_t prompt = 0, cached = 0, completion = 0;
+  std::int64_t prompt = 0, cached = 0, completion = 0, reasoning = 0;
   for (const auto& choice : choices_) {
+    reasoning += choice->reasoning_tokens();
     completion += choice->completion_tokens();
     if (choice->index() % call_.request.choices != 0) continue;  // the prompt counts once
     prompt += choice->finish().account.usage.prompt_tokens;
@@ -231,7 +232,7 @@ json::object Answer::usage() const {
           {"completion_tokens", completion},
           {"total_tokens", prompt + completion},
           {"prompt_tokens_details", {{"cached_tokens", cached}}},
-          {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
+          {"completion_tokens_details", {{"reasoning_tokens", reasoning}}}};
 }
 
 json::object Answer::timings() const {

@@ -13,7 +13,10 @@ namespace vitrine {
 struct Part {
   int index = 0;
   bool first = false;  // nothing was said before
-  std::string text;
+  std::string text;    // of a chat: the content
+  std::string reasoning;
+  std::vector<ToolCall> calls;
+  int first_call = 0;                   // the number of calls[0] in the answer
   const char* finish_reason = nullptr;  // null: it goes on
   std::span<const TokenEvent> tokens = {};
   std::span<const TokenLogprob> top = {};  // Request::top_logprobs for each of `tokens`

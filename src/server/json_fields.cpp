@@ -227,6 +227,10 @@ std::vector<std::int32_t> JsonFields::ids(std::string_view name, std::size_t max
   return out;
 }
 
+void JsonFields::ignore_rest() {
+  for (const auto& item : object_) known_.emplace_back(item.key());
+}
+
 void JsonFields::ignore(std::initializer_list<std::string_view> names) {
   known_.insert(known_.end(), names.begin(), names.end());
 }

@@ -47,6 +47,8 @@ class JsonFields {
 
   // Fields that make no difference here, whatever they hold.
   void ignore(std::initializer_list<std::string_view> names);
+  // All that nobody asked for yet.
+  void ignore_rest();
   // Fields that cannot be honoured: refused unless absent, null, or empty.
   void refuse(std::initializer_list<std::string_view> names);
   void refuse(std::string_view name, std::string_view why);

@@ -5,15 +5,41 @@
 namespace vitrine {
 namespace {
 
+std::string calls(const Part& part, bool delta) {
+  std::string out = "\"tool_calls\":[";
+  for (std::size_t i = 0; i < part.calls.size(); ++i) {
+    const ToolCall& call = part.calls[i];
+    out += i > 0 ? ",{" : "{";
+    if (delta) out += fmt::format("\"index\":{},", part.first_call + static_cast<int>(i));
+    out += "\"id\":";
+    append_json(out, call.id);
+    out += ",\"type\":\"function\",\"function\":{\"name\":";
+    append_json(out, call.name);
+    out += ",\"arguments\":";
+    append_json(out, call.arguments);
+    out += "}}";
+  }
+  return out + "],";
+}
+
 // {"role":..,"content":..} or, in a stream, what is new of it.
 std::string message(const Part& part, bool delta) {
   std::string out = "{";
+  bool empty = part.text.empty();
   if (!delta || part.first) out += "\"role\":\"assistant\",";
-  if (!delta || part.first || !part.text.empty()) {
+  if (!delta && empty && !part.calls.empty()) {
+    out += "\"content\":null,";
+  } else if (!delta || part.first || !empty) {
     out += "\"content\":";
     append_json(out, part.text);
     out += ",";
   }
+  if (!part.reasoning.empty()) {
+    out += "\"reasoning_content\":";
+    append_json(out, part.reasoning);
+    out += ",";
+  }
+  if (!part.calls.empty()) out += calls(part, delta);
   if (!delta) out += "\"refusal\":null,";
   if (out.size() > 1) out.pop_back();
   return out + "}";

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sampling/presets.h"
-#include "server/chat_format.h"
+#include "server/chat_request.h"
 #include "server/constraint_fields.h"
 #include "server/json_fields.h"
 
@@ -150,8 +150,7 @@ void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Ca
   r.max_backlog = call.stream ? api.stream_backlog : 0;
   // Of OpenAI's, without a meaning here.
   fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier",
-                 "prompt_cache_key", "prompt_cache_retention", "parallel_tool_calls",
-                 "prediction"});
+                 "prompt_cache_key", "prompt_cache_retention", "prediction"});
 }
 
 // Against the context, once the prompts are known.
@@ -228,6 +227,7 @@ void read_completion_fields(const Api& api, const HttpRequest& http, JsonFields&
   read_top_logprobs(fields, "logprobs", r);
   r.prompt_logprobs = echo && r.logprobs;
   fields.refuse({"suffix"});
+  fields.ignore({"parallel_tool_calls"});
   if (auto best = fields.integer("best_of", 1, kMaxChoices); best && *best != r.choices)
     fields.fail("best_of", fmt::format("found {}, allowed only the value of n, which is {}", *best,
                                        r.choices));
@@ -236,17 +236,9 @@ void read_completion_fields(const Api& api, const HttpRequest& http, JsonFields&
   check_lengths(api, fields, "prompt", call);
 }
 
-// OpenAI's fields for what a text model without tools cannot do.
+// OpenAI's fields for what a text model cannot do.
 void refuse_chat_fields(JsonFields& fields) {
-  fields.refuse(
-      {"tools", "functions", "audio", "web_search_options", "reasoning_effort", "verbosity"});
-  for (const char* name : {"tool_choice", "function_call"}) {
-    const json::value* choice = fields.any(name);
-    if (choice != nullptr && *choice != "none" && *choice != "auto")
-      fields.fail(name,
-                  fmt::format("found {}; this server does not support tools", describe(*choice)),
-                  "unsupported_parameter");
-  }
+  fields.refuse({"functions", "function_call", "audio", "web_search_options", "verbosity"});
   if (auto modalities = fields.texts("modalities", 16))
     for (const std::string& m : *modalities)
       if (m != "text")
@@ -266,22 +258,16 @@ void read_chat_fields(const Api& api, const HttpRequest& http, JsonFields& field
   if (r.top_logprobs > 0 && !r.logprobs)
     fields.fail("top_logprobs", "allowed only with \"logprobs\": true");
   refuse_chat_fields(fields);
-  const json::array* list = fields.list("messages", kMaxMessages);
-  if (list == nullptr)
-    fields.fail("messages", "found nothing, allowed a list of messages");
-  else if (api.tokenizer == nullptr)
-    fields.fail("messages", "the model has no tokenizer; /v1/completions takes token ids");
-  std::vector<ChatMessage> messages;
-  if (!fields.error())
-    if (auto error = read_messages(*list, messages)) fields.fail(std::move(*error));
-  ChatPrompt prompt;
-  if (!fields.error()) prompt = format_chat(*api.tokenizer, messages);
-  read_stops(api, fields, std::move(prompt.stops), call);
+  std::vector<std::int32_t> prompt;
+  call.chat = read_chat_call(api, fields, r, prompt);
+  std::vector<std::string> stops;
+  if (api.chat != nullptr) stops = api.chat->stops();
+  read_stops(api, fields, std::move(stops), call);
+  if (fields.error()) return;
   // The end of a turn is an end of the text like EOS.
   if (!r.ignore_eos)
-    for (std::int32_t id : prompt.stop_token_ids) r.stop_token_ids.push_back(id);
-  if (fields.error()) return;
-  call.prompts.push_back(std::move(prompt.ids));
+    for (std::int32_t id : api.chat->stop_token_ids()) r.stop_token_ids.push_back(id);
+  call.prompts.push_back(std::move(prompt));
   check_lengths(api, fields, "messages", call);
 }
 

@@ -17,12 +17,22 @@ inline constexpr std::size_t kMaxSaltBytes = 256;
 inline constexpr double kMaxTimeoutSeconds = 1e6;
 inline constexpr int kMaxPriority = 1000;
 
+// How the answers of a chat are read.
+struct ChatCall {
+  const ToolFormat* format = nullptr;   // null: no tool calls are looked for
+  const ReasoningTags* tags = nullptr;  // null: no reasoning
+  bool in_reasoning = false;            // the prompt ended inside of it
+  bool parallel = true;                 // several calls in an answer
+  std::vector<std::int32_t> shown;      // special tokens that the parser has to see
+};
+
 // What a client asked for at one of the two endpoints.
 struct Call {
   std::vector<std::vector<std::int32_t>> prompts;
   std::vector<std::string> echoes;  // completions with echo: each prompt's text
   Request request;                  // what the prompts share; its own prompt is empty
   std::shared_ptr<const StopStrings> stops;
+  std::optional<ChatCall> chat;  // chat completions only
   bool stream = false, include_usage = false, timings = false;
 };
 

@@ -11,6 +11,7 @@ class OpenaiRequest : public ::testing::Test {
  protected:
   OpenaiRequest() {
     api.tokenizer = tokenizer.get();
+    api.chat = chat_template.get();
     api.model_name = "tiny";
     api.vocab = test::kVocab;
     api.context = 64;
@@ -36,6 +37,7 @@ class OpenaiRequest : public ::testing::Test {
   }
 
   std::unique_ptr<Tokenizer> tokenizer = test::tiny_tokenizer();
+  std::unique_ptr<ChatTemplate> chat_template = ChatTemplate::chatml(*tokenizer);
   Api api;
   HttpRequest http;
 };
@@ -225,9 +227,8 @@ TEST_F(OpenaiRequest, ModelsByName) {
 }
 
 TEST_F(OpenaiRequest, WhatIsNotSupportedIsSaid) {
-  for (const char* fields : {R"("tools":[{"type":"function"}])", R"("functions":[{}])",
-                             R"("modalities":["text","audio"])", R"("audio":{"voice":"x"})",
-                             R"("tool_choice":"required")", R"("reasoning_effort":"high")"}) {
+  for (const char* fields : {R"("functions":[{}])", R"("function_call":"auto")",
+                             R"("modalities":["text","audio"])", R"("audio":{"voice":"x"})"}) {
     ParsedCall p = chat(fields);
     ASSERT_TRUE(p.error) << fields;
     EXPECT_EQ(p.error->code, "unsupported_parameter") << fields;
@@ -294,6 +295,7 @@ TEST_F(OpenaiRequest, Constraints) {
 
 TEST_F(OpenaiRequest, WithoutATokenizer) {
   api.tokenizer = nullptr;
+  api.chat = nullptr;
   EXPECT_FALSE(prompt("[4,5]").error);
   EXPECT_EQ(message(prompt("\"a\"")),
             "prompt: found text, allowed token ids: the model has no tokenizer");

@@ -1,5 +1,7 @@
 #include "tokenizer/added_tokens.h"
 
+#include <algorithm>
+
 #include "base/utf8.h"
 #include "tokenizer/unicode.h"
 
@@ -78,6 +80,15 @@ Status AddedTokens::build(const Normalizer& normalizer) {
     }
     if (!patterns.empty()) group.finder.emplace_back(patterns);
   }
+  std::vector<std::string> patterns;
+  for (const AddedToken& token : tokens_) {
+    if (!token.special && token.normalized) continue;
+    if (!token.special)
+      plain_in_special_.push_back(static_cast<std::uint32_t>(special_.tokens.size()));
+    special_.tokens.push_back(&token);
+    patterns.push_back(token.content);
+  }
+  if (!patterns.empty()) special_.finder.emplace_back(patterns);
   return Ok{};
 }
 
@@ -85,6 +96,13 @@ namespace {
 
 bool word_before(std::string_view text, std::size_t at) {
   return at > 0 && is_word(utf8_next(text.substr(previous_char(text, at))).code);
+}
+
+// Whether [begin, end) has a byte of the words.
+bool touches(std::span<const ByteSpan> words, std::size_t begin, std::size_t end) {
+  auto after = std::upper_bound(words.begin(), words.end(), begin,
+                                [](std::size_t at, const ByteSpan& s) { return at < s.end; });
+  return after != words.end() && after->begin < end;
 }
 
 bool word_after(std::string_view text, std::size_t at) {
@@ -98,9 +116,58 @@ void AddedTokens::split(std::string_view text, Stage stage, bool special,
   const Group& group = this->group(stage, special);
   std::vector<PrefixFinder::Hit> hits;
   if (!group.finder.empty()) group.finder[0].find_all(text, hits);
+  std::reverse(hits.begin(), hits.end());
+  cut(text, group, hits, out);
+}
+
+void AddedTokens::split_around(std::string_view text, std::span<const ByteSpan> words,
+                               std::vector<Segment>& out) const {
+  std::vector<PrefixFinder::Hit> all, others, hits;
+  const Group& plain = group(Stage::kRaw, false);
+  if (!special_.finder.empty()) special_.finder[0].find_all(text, all);
+  if (!plain.finder.empty()) plain.finder[0].find_all(text, others);
+  // Both from the end of the text to its beginning. Where a special token takes a byte of the
+  // words, the longest other token at that place counts.
+  auto other = others.begin();
+  for (const PrefixFinder::Hit& hit : all) {
+    while (other != others.end() && other->at > hit.at) ++other;
+    std::size_t end = hit.at + special_.finder[0].length(hit.pattern);
+    if (!special_.tokens[hit.pattern]->special || !touches(words, hit.at, end))
+      hits.push_back(hit);
+    else if (other != others.end() && other->at == hit.at)
+      hits.push_back({hit.at, plain_in_special_[other->pattern]});
+  }
+  std::reverse(hits.begin(), hits.end());
+  cut(text, special_, hits, out);
+}
+
+bool AddedTokens::spell_special(std::string_view text, std::span<const ByteSpan> words,
+                                const Normalizer& normalizer) const {
+  if (words.empty() || special_.finder.empty()) return false;
+  std::vector<PrefixFinder::Hit> hits;
+  special_.finder[0].find_all(text, hits);
+  for (const PrefixFinder::Hit& hit : hits) {
+    if (!special_.tokens[hit.pattern]->special) continue;
+    if (touches(words, hit.at, hit.at + special_.finder[0].length(hit.pattern))) return true;
+  }
+  // What normalizing makes of the words may spell one too.
+  const Group& normalized = group(Stage::kNormalized, true);
+  if (normalized.finder.empty()) return false;
+  for (const ByteSpan& span : words) {
+    hits.clear();
+    normalized.finder[0].find_all(normalizer.apply(text.substr(span.begin, span.end - span.begin)),
+                                  hits);
+    for (const PrefixFinder::Hit& hit : hits)
+      if (normalized.tokens[hit.pattern]->special) return true;
+  }
+  return false;
+}
+
+void AddedTokens::cut(std::string_view text, const Group& group,
+                      const std::vector<PrefixFinder::Hit>& hits, std::vector<Segment>& out) {
   std::size_t done = 0;  // everything before is in `out`
   std::size_t next = 0;  // matches before this place overlap an earlier one
-  for (auto hit = hits.rbegin(); hit != hits.rend(); ++hit) {
+  for (auto hit = hits.begin(); hit != hits.end(); ++hit) {
     if (hit->at < next) continue;
     const AddedToken& token = *group.tokens[hit->pattern];
     std::size_t begin = hit->at;

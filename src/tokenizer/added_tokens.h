@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/result.h"
 #include "tokenizer/hash.h"
 #include "tokenizer/normalizer.h"
+#include "tokenizer/tokenizer.h"
 #include "tokenizer/vocab.h"
 
 namespace vitrine {
@@ -63,6 +65,13 @@ class AddedTokens {
   enum class Stage { kRaw, kNormalized };
   // Cuts `text` at the added tokens of a stage: leftmost, then longest. Special ones only if asked.
   void split(std::string_view text, Stage stage, bool special, std::vector<Segment>& out) const;
+  // As the raw stage does, with the special tokens of both stages; those that would take a byte of
+  // `words` are left out.
+  void split_around(std::string_view text, std::span<const ByteSpan> words,
+                    std::vector<Segment>& out) const;
+  // Whether a special token can be read where `words` have a byte.
+  bool spell_special(std::string_view text, std::span<const ByteSpan> words,
+                     const Normalizer& normalizer) const;
 
  private:
   struct Group {
@@ -73,8 +82,14 @@ class AddedTokens {
     return groups_[(stage == Stage::kNormalized ? 2 : 0) + (special ? 1 : 0)];
   }
 
+  // The segments of `text` for hits in ascending order.
+  static void cut(std::string_view text, const Group& group,
+                  const std::vector<PrefixFinder::Hit>& hits, std::vector<Segment>& out);
+
   std::vector<AddedToken> tokens_;
   std::array<Group, 4> groups_;
+  Group special_;  // special ones of both stages, spelt as in the file, and the raw stage's others
+  std::vector<std::uint32_t> plain_in_special_;  // where those others are in it
 };
 
 }  // namespace vitrine

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tokenizer/tokenizer.h"
 
@@ -23,6 +25,8 @@ class StreamDecoder {
   StreamDecoder(StreamDecoder&&) noexcept;
   ~StreamDecoder();
 
+  // Special tokens that are not skipped.
+  void show(std::vector<std::int32_t> special) { shown_ = std::move(special); }
   std::string push(std::int32_t id);
   // What was held back; an unfinished character becomes U+FFFD.
   std::string finish();
@@ -30,6 +34,7 @@ class StreamDecoder {
  private:
   const Tokenizer* tokenizer_;
   bool skip_special_;
+  std::vector<std::int32_t> shown_;
   std::unique_ptr<DecodeStream> stream_;
 };
 

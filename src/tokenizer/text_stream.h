@@ -46,6 +46,8 @@ class TextStream {
   TextStream(const Tokenizer& tokenizer, std::span<const std::int32_t> prompt,
              std::shared_ptr<const StopStrings> stops = nullptr, int min_tokens = 0);
 
+  // Special tokens that are part of the text; the others are left out.
+  void show(std::vector<std::int32_t> special) { decoder_.show(std::move(special)); }
   // The text that is certain now: whole characters. Nothing once stopped.
   std::string push(std::int32_t id);
   // What was held back; the end of the stream.

@@ -26,6 +26,18 @@ class Encoding {
   void add(std::string_view text) {
     std::vector<AddedTokens::Segment> segments;
     parts_.added.split(text, AddedTokens::Stage::kRaw, special_, segments);
+    add(text, segments);
+  }
+  // Special tokens outside of `words` only. They are all looked for in the raw text then.
+  void add(std::string_view text, std::span<const ByteSpan> words) {
+    std::vector<AddedTokens::Segment> segments;
+    parts_.added.split_around(text, words, segments);
+    special_ = false;
+    add(text, segments);
+  }
+
+ private:
+  void add(std::string_view text, const std::vector<AddedTokens::Segment>& segments) {
     for (const AddedTokens::Segment& segment : segments) {
       if (segment.token != kNoToken)
         out_.push_back(segment.token);
@@ -34,7 +46,6 @@ class Encoding {
     }
   }
 
- private:
   void add_plain(std::string_view text, bool at_start) {
     std::string normalized;
     if (!parts_.normalizer.empty()) {
@@ -92,6 +103,21 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, EncodeOptions
   return out;
 }
 
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text, EncodeOptions options,
+                                            std::span<const ByteSpan> words) const {
+  // Where no words spell a special token there is nothing to keep apart. (A text that is not UTF-8
+  // has no places to speak of.)
+  bool valid = utf8_valid(text) && text.size() <= kLargestPart;
+  options.parse_special = valid;
+  if (!valid || !parts_->added.spell_special(text, words, parts_->normalizer))
+    return encode(text, options);
+  std::vector<std::int32_t> out;
+  if (options.add_special) out = parts_->prefix;
+  Encoding(*parts_, true, out).add(text, words);
+  if (options.add_special) out.insert(out.end(), parts_->suffix.begin(), parts_->suffix.end());
+  return out;
+}
+
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special) const {
   DecodeStream stream(parts_->decoder, false);
   std::string text;
@@ -133,7 +159,9 @@ StreamDecoder::~StreamDecoder() = default;
 std::string StreamDecoder::push(std::int32_t id) {
   std::string text;
   const TokenizerParts& parts = *tokenizer_->parts_;
-  if (parts.vocab.has(id) && !(skip_special_ && parts.vocab.is_special(id)))
+  bool skipped = skip_special_ && parts.vocab.is_special(id) &&
+                 std::find(shown_.begin(), shown_.end(), id) == shown_.end();
+  if (parts.vocab.has(id) && !skipped)
     stream_->push(parts.vocab.content(id), is_raw(parts, id), text);
   return text;
 }

@@ -26,6 +26,11 @@ struct EncodeOptions {
   bool parse_special = false;  // text that spells a special token becomes that token
 };
 
+// Bytes [begin, end) of a text.
+struct ByteSpan {
+  std::size_t begin, end;
+};
+
 class Tokenizer {
  public:
   // kNotFound when the model has no tokenizer; kMalformed and kUnsupported name what is wrong.
@@ -43,6 +48,11 @@ class Tokenizer {
 
   // Any bytes: what is not UTF-8 counts as U+FFFD. Added tokens that are not special always match.
   std::vector<std::int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
+  // A text made of a template's markers and of somebody else's words: `words` (ascending, apart)
+  // may spell special tokens without becoming them, the rest is read as with parse_special. One
+  // text to the tokenizer: words and markers are not encoded apart.
+  std::vector<std::int32_t> encode(std::string_view text, EncodeOptions options,
+                                   std::span<const ByteSpan> words) const;
   // The text of a whole sequence, always valid UTF-8. Ids outside the vocabulary count as nothing.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special = false) const;
   // One token as shown to people: its raw bytes (maybe part of a character), special ones spelt

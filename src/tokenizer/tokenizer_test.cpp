@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <random>
 #include <thread>
 
@@ -69,6 +70,55 @@ TEST_P(Fixtures, IdsOutsideTheVocabularyAreNothing) {
     EXPECT_EQ(tokenizer->piece(id), "");
     EXPECT_FALSE(tokenizer->is_special(id));
   }
+}
+
+// The special tokens of a fixture, spelt out.
+std::vector<std::string> specials(const Tokenizer& tokenizer) {
+  std::vector<std::string> out;
+  for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id)
+    if (tokenizer.is_special(id)) out.push_back(tokenizer.piece(id));
+  return out;
+}
+
+TEST_P(Fixtures, WordsOfOthersNeverBecomeSpecialTokens) {
+  auto tokenizer = fixture_tokenizer(GetParam());
+  std::vector<std::string> markers = specials(*tokenizer);
+  ASSERT_FALSE(markers.empty());
+  std::mt19937 random(11);
+  for (int round = 0; round < 200; ++round) {
+    // Markers and words in turn; words may spell markers or parts of them.
+    std::string text;
+    std::vector<ByteSpan> words;
+    std::map<std::int32_t, int> wanted;
+    for (int part = 0; part < 6; ++part) {
+      const std::string& marker = markers[random() % markers.size()];
+      if (part % 2 == 0) {
+        text += marker;
+        ++wanted[*tokenizer->find(marker)];
+        continue;
+      }
+      std::string word = random() % 2 ? marker : " the cat" + marker.substr(random() % 3);
+      words.push_back({text.size(), text.size() + word.size()});
+      text += word;
+    }
+    std::map<std::int32_t, int> found;
+    for (std::int32_t id : tokenizer->encode(text, kPlain, words))
+      if (tokenizer->is_special(id) && id != tokenizer->unk()) ++found[id];
+    if (auto unk = tokenizer->find("[UNK]")) found.erase(*unk), wanted.erase(*unk);
+    if (auto unk = tokenizer->find("<unk>")) found.erase(*unk), wanted.erase(*unk);
+    EXPECT_EQ(found, wanted) << text;
+  }
+}
+
+TEST_P(Fixtures, WithoutSpeltMarkersWordsAndTemplateAreOneText) {
+  auto tokenizer = fixture_tokenizer(GetParam());
+  std::string marker = specials(*tokenizer)[0];
+  std::string text = marker + "the cat and the cats" + marker + " dog";
+  std::size_t at = marker.size();
+  std::vector<ByteSpan> words{{at + 3, at + 9}, {at + 12, at + 15}};
+  EXPECT_EQ(tokenizer->encode(text, kPlain, words), tokenizer->encode(text, kParse));
+  EXPECT_EQ(tokenizer->encode("\xff" + text, kPlain, words),
+            tokenizer->encode("\xff" + text, kPlain));
 }
 
 TEST_P(Fixtures, SpellingASpecialTokenGivesItOnlyOnRequest) {

@@ -370,7 +370,20 @@ TEST_F(WithTokenizer, GeneratesText) {
   std::vector<std::string> by_ids{"generate", model_.path(), "--ids", "1,40,42,43,20,12"};
   by_ids.insert(by_ids.end(), flags.begin(), flags.end());
   EXPECT_EQ(tokens_of(vitrine_json(by_ids)), tokens_of(a));
-  // The prompt loop's cousin: a prompt as an argument, or from a pipe.
+  // `run` chats: what the template makes of the prompt, generated raw, is the same.
+  Exit shown = vitrine({"template", model_.path(), "--prompt", "hello world", "--json"});
+  EXPECT_THAT(shown.err, HasSubstr("brings no chat template"));
+  json::object chat = json::parse(shown.out).as_object();
+  EXPECT_EQ(chat.at("template").as_string(), "built in (ChatML)");
+  EXPECT_THAT(std::string(chat.at("prompt").as_string()),
+              testing::EndsWith("user\nhello world<|im_end|>\n<|im_start|>assistant\n"));
+  std::vector<std::string> as_ids;
+  for (const json::value& id : chat.at("tokens").as_array())
+    as_ids.push_back(std::to_string(id.to_number<int>()));
+  by_ids[3] = fmt::format("{}", fmt::join(as_ids, ","));
+  by_ids.insert(by_ids.end(), {"--stop", "<|im_end|>"});
+  plain.out = std::string(vitrine_json(by_ids).at("text").as_string()) + "\n";
+  // A prompt as an argument, or from a pipe.
   for (bool piped : {false, true}) {
     std::vector<std::string> run{"run", model_.path()};
     if (!piped) run.push_back("hello world");
@@ -381,6 +394,38 @@ TEST_F(WithTokenizer, GeneratesText) {
     EXPECT_THAT(e.err, HasSubstr("tok/s"));
     EXPECT_THAT(e.err, HasSubstr("12 tokens"));
   }
+}
+
+TEST_F(WithTokenizer, ChatTemplatesFromFilesAndFlags) {
+  auto prompt = [&](std::vector<std::string> more) {
+    std::vector<std::string> args{"template", model_.path(), "--prompt", "hello"};
+    args.insert(args.end(), more.begin(), more.end());
+    Exit e = vitrine(args);
+    EXPECT_EQ(e.code, 0) << e.err;
+    return e.out;
+  };
+  model_.write("tokenizer_config.json",
+               R"({"bos_token": "<s>", "chat_template": [
+                  {"name": "default", "template": "{{ bos_token }}[{{ messages[0].content }}]"},
+                  {"name": "tool_use", "template": "tools:{{ tools|length }}"}]})");
+  EXPECT_EQ(prompt({}), "<s>[hello]");
+  EXPECT_EQ(prompt({"--tools", R"([{"type":"function","function":{"name":"f"}}])"}), "tools:1");
+  json::object a = vitrine_json({"template", model_.path(), "--prompt", "a<s>", "--json"});
+  std::vector<int> ids;
+  for (const json::value& id : a.at("tokens").as_array()) ids.push_back(id.to_number<int>());
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), 1), 1);  // <s> once: the template's
+  model_.write("chat_template.jinja", "{{ x|default('no x') }} {{ messages[-1].content }}");
+  EXPECT_EQ(prompt({}), "no x hello");
+  EXPECT_EQ(prompt({"--kwargs", R"({"x": 5})"}), "5 hello");
+  model_.write("mine.jinja", "{% for m in messages %}{{ m.role }};{% endfor %}");
+  EXPECT_EQ(prompt({"--system", "s", "--chat-template", model_.path("mine.jinja")}),
+            "system;user;");
+  expect_refused({"template", model_.path(), "--kwargs", R"({"messages": 5})"}, {"messages"});
+  model_.write("chat_template.jinja", "{{ raise_exception('never') }}");
+  expect_refused({"template", model_.path()}, {"never"});
+  expect_refused({"run", model_.path(), "hello"}, {"never"});
+  model_.write("chat_template.jinja", "\n{% if %}");
+  expect_refused({"template", model_.path()}, {"chat_template.jinja", "line 2, column 7"});
 }
 
 TEST_F(WithTokenizer, ParsesSpecialTokensOnlyWhenAsked) {

@@ -86,6 +86,8 @@ std::function<int()> add(CLI::App& app) {
   input->add_option("--ids", f->ids, "token ids: 5,6,7");
   input->require_option(1);
   f->generation.add(app);
+  app.add_flag("--parse-special", f->generation.parse_special,
+               "special tokens spelt in the prompt become those tokens");
   app.add_flag("--json", f->json, "print one JSON document");
   return [f] {
     auto code = generate(*f);

@@ -1,8 +1,9 @@
-// vitrine run: text to the terminal as it is made; a prompt loop when there is no prompt.
+// vitrine run: a chat in the terminal; one answer, or a conversation when there is no prompt.
 #include <unistd.h>
 
 #include <iostream>
 
+#include "cli/chat_flags.h"
 #include "cli/command.h"
 #include "cli/generation_flags.h"
 #include "cli/output.h"
@@ -12,18 +13,54 @@ namespace {
 
 struct Flags {
   ModelFlag model;
+  ChatFlags chat;
   GenerationFlags generation;
-  std::string prompt;
+  std::string prompt, system;
   CLI::Option* prompt_option = nullptr;
 };
 
-Result<int> stream_once(const Flags& f, Engine& engine, const Tokenizer& tokenizer,
-                        const std::string& prompt) {
-  auto ids = tokenizer.encode(prompt, {.parse_special = f.generation.parse_special});
-  VT_TRY(TextStream text, f.generation.text(tokenizer, ids));
-  VT_TRY(Request request, f.generation.request(ids, engine.file(), &tokenizer));
+// A conversation and what it runs on.
+struct Session {
+  const Flags& flags;
+  Engine& engine;
+  const Tokenizer& tokenizer;
+  const ChatTemplate& chat;
+  ChatInput input;
+
+  void add(const char* role, const std::string& content) {
+    input.messages.emplace_back();
+    input.messages.back().role = role;
+    input.messages.back().content = content;
+  }
+};
+
+// The answer as the next turn sees it: without its reasoning.
+std::string said(const ChatTemplate& chat, const std::string& text) {
+  auto parser = make_parser(nullptr, &chat.reasoning(), false);
+  ChatOutput out;
+  parser->push(text, out);
+  parser->finish(out);
+  return out.content;
+}
+
+// Asks, shows the answer as it is made, and keeps both in the conversation.
+Result<int> ask(Session& session, const std::string& question) {
+  const Flags& f = session.flags;
+  session.add("user", question);
+  VT_TRY(ChatPrompt prompt, session.chat.prompt(session.input));
+  std::vector<std::string> stops = session.chat.stops();
+  stops.insert(stops.end(), f.generation.stops.begin(), f.generation.stops.end());
+  VT_TRY(auto stop_strings, StopStrings::make(std::move(stops), "--stop"));
+  TextStream text(session.tokenizer, prompt.ids, std::move(stop_strings));
+  VT_TRY(Request request,
+         f.generation.request(prompt.ids, session.engine.file(), &session.tokenizer));
+  if (!f.generation.ignore_eos)
+    for (std::int32_t id : session.chat.stop_token_ids()) request.stop_token_ids.push_back(id);
+  Engine& engine = session.engine;
+  std::string answer;
   VT_TRY(auto stream, engine.submit(std::move(request)));
-  auto show = [](const std::string& part) {
+  auto show = [&](const std::string& part) {
+    answer += part;
     std::fwrite(part.data(), 1, part.size(), stdout);
     std::fflush(stdout);
   };
@@ -32,7 +69,9 @@ Result<int> stream_once(const Flags& f, Engine& engine, const Tokenizer& tokeniz
     if (text.stopped()) stream->stop();
     if (std::ferror(stdout)) stream->cancel();  // whoever read this has gone
   }
-  show(text.finish() + "\n");
+  show(text.finish());
+  std::fputc('\n', stdout);
+  session.add("assistant", said(session.chat, answer));
   const Finish& finish = stream->wait();
   if (finish.reason == FinishReason::kError)
     return make_error(ErrorCode::kInvalid, "{}", finish.error);
@@ -54,20 +93,20 @@ Result<int> run(const Flags& f) {
   if (!tokenizer)
     return make_error(ErrorCode::kNotFound, "{}: has no tokenizer; `vitrine generate` takes --ids",
                       f.model.path);
+  VT_TRY(auto chat, f.chat.load(*file, tokenizer.get()));
   bool loop = f.prompt_option->count() == 0;
-  if (loop && !isatty(STDIN_FILENO)) {
-    // A pipe is one prompt.
-    std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-    VT_TRY(auto engine, f.generation.engine.start(file));
-    return stream_once(f, *engine, *tokenizer, text);
-  }
+  bool pipe = loop && !isatty(STDIN_FILENO);  // one prompt
+  std::string text = f.prompt;
+  if (pipe) text.assign(std::istreambuf_iterator<char>(std::cin), {});
   VT_TRY(auto engine, f.generation.engine.start(file));
-  if (!loop) return stream_once(f, *engine, *tokenizer, f.prompt);
-  fmt::print(stderr, "{} on {}. Type a text to continue; an empty line or Ctrl-D ends.\n",
+  Session session{f, *engine, *tokenizer, *chat, {}};
+  if (!f.system.empty()) session.add("system", f.system);
+  if (!loop || pipe) return ask(session, text);
+  fmt::print(stderr, "{} on {}. Say something; an empty line or Ctrl-D ends.\n",
              engine->model().arch, engine->backend().description());
   std::string line;
   while (fmt::print(stderr, "> "), std::getline(std::cin, line) && !line.empty()) {
-    auto code = stream_once(f, *engine, *tokenizer, line);
+    auto code = ask(session, line);
     if (!code.ok()) fail(code.error());
   }
   return 0;
@@ -76,8 +115,9 @@ Result<int> run(const Flags& f) {
 std::function<int()> add(CLI::App& app) {
   auto f = std::make_shared<Flags>();
   f->model.add(app);
-  f->prompt_option =
-      app.add_option("prompt", f->prompt, "text to continue; without it, a prompt loop");
+  f->prompt_option = app.add_option("prompt", f->prompt, "what to say; without it, a conversation");
+  app.add_option("--system", f->system, "a system message before it");
+  f->chat.add(app);
   f->generation.add(app);
   return [f] {
     auto code = run(*f);
@@ -88,6 +128,6 @@ std::function<int()> add(CLI::App& app) {
 }  // namespace
 
 extern const Command kCommand_run;
-const Command kCommand_run{"run", 10, "stream text to the terminal", add};
+const Command kCommand_run{"run", 10, "chat in the terminal", add};
 
 }  // namespace vitrine

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "cli/chat_flags.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/output.h"
@@ -24,6 +25,7 @@ struct Flags {
   ModelFlag model;
   EngineFlags engine;
   SamplingFlags sampling;
+  ChatFlags chat;
   HttpOptions http;
   std::string model_name, log_level = "info";
   int drain_seconds = 30, stream_backlog = 1024;
@@ -131,8 +133,10 @@ Result<int> serve(const Flags& f) {
   set_log_level(level);
   VT_TRY(auto file, f.model.open());
   VT_TRY(auto tokenizer, load_tokenizer(*file));
+  VT_TRY(auto chat, f.chat.load(*file, tokenizer.get()));
   Api api;
   api.tokenizer = tokenizer.get();
+  api.chat = chat.get();
   api.version = VITRINE_VERSION;
   api.model_name = f.model_name.empty() ? default_name(f.model.path) : f.model_name;
   api.stream_backlog = f.stream_backlog;
@@ -191,6 +195,7 @@ std::function<int()> add(CLI::App& app) {
   app.add_flag("--isolate-keys", f->isolate_keys,
                "API keys share no cached pages and see only their own requests");
   app.add_option("--log-level", f->log_level, "debug, info, warn or error")->capture_default_str();
+  f->chat.add(app);
   f->sampling.add(app);
   f->engine.add_serving(app);
   f->engine.add(app);

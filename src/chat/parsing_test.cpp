@@ -1,0 +1,197 @@
+// Every sample, cut at every position and into single bytes, gives the same answer.
+#include "chat/parsing.h"
+
+#include <gtest/gtest.h>
+
+namespace vitrine {
+namespace {
+
+struct Sample {
+  const char* format;
+  const char* text;
+  const char* content;
+  const char* reasoning;
+  std::vector<std::pair<const char*, const char*>> calls;  // name, arguments
+  bool in_reasoning = false;
+};
+
+const ReasoningTags kThink{"<think>", "</think>"};
+
+const std::vector<Sample>& samples() {
+  static const std::vector<Sample> kAll = {
+      {"", "just text", "just text", "", {}},
+      {"", "<think>\nwhy\nnot\n</think>\n\nanswer </think>", "answer </think>", "why\nnot", {}},
+      {"", "why\n</think>\n\nanswer", "answer", "why", {}, true},
+      {"", " <thin", " <thin", "", {}},
+      {"", "<think>never ends ", "", "never ends", {}},
+      {"", "text <think>x</think>", "text <think>x</think>", "", {}},
+      {"hermes",
+       "Let me look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>",
+       "Let me look.",
+       "",
+       {{"f", "{\"a\":1}"}}},
+      {"hermes",
+       "<think>hm</think><tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n"
+       "<tool_call>{\"name\":\"g\",\"arguments\":\"{}\"}</tool_call>\n bye ",
+       "bye ",
+       "hm",
+       {{"f", "{}"}, {"g", "{}"}}},
+      {"hermes", "<tool_call>not json</tool_call> x", "<tool_call>not json</tool_call> x", "", {}},
+      {"hermes",
+       "<tool_call>{\"name\": \"f\", \"arg",
+       "<tool_call>{\"name\": \"f\", \"arg",
+       "",
+       {}},
+      {"hermes", "<tool_call>{\"name\": \"f\"}", "", "", {{"f", "{}"}}},
+      {"hermes", "a < b <tool_ c </tool_call> d", "a < b <tool_ c </tool_call> d", "", {}},
+      {"hermes",
+       "<tool_call>\n<function=f>\n<parameter=city>\nZürich\n</parameter>\n<parameter=n>\n3\n"
+       "</parameter>\n</function>\n</tool_call>",
+       "",
+       "",
+       {{"f", "{\"city\":\"Zürich\",\"n\":3}"}}},
+      {"llama3",
+       "{\"name\": \"f\", \"parameters\": {\"q\": \"x}\\\"\"}}",
+       "",
+       "",
+       {{"f", "{\"q\":\"x}\\\"\"}"}}},
+      {"llama3",
+       "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}; {\"name\": \"g\", \"parameters\": {}}",
+       "",
+       "",
+       {{"f", "{}"}, {"g", "{}"}}},
+      {"llama3",
+       "<|python_tag|>brave_search.call(query=\"a, b\", n=3)",
+       "",
+       "",
+       {{"brave_search", "{\"query\":\"a, b\",\"n\":3}"}}},
+      {"llama3",
+       "I run it. <|python_tag|>print(1)\n",
+       "I run it. ",
+       "",
+       {{"code_interpreter", "{\"code\":\"print(1)\"}"}}},
+      {"llama3", "{\"name\": 5}", "{\"name\": 5}", "", {}},
+      {"llama3", "{ not json", "{ not json", "", {}},
+      {"llama3",
+       "plain {\"name\": \"f\", \"parameters\": {}}",
+       "plain {\"name\": \"f\", \"parameters\": {}}",
+       "",
+       {}},
+      {"mistral",
+       "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": [1]}}, {\"name\": \"g\"}]",
+       "",
+       "",
+       {{"f", "{\"a\":[1]}"}, {"g", "{}"}}},
+      {"mistral",
+       "Sure. [TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]g[CALL_ID]123[ARGS]{}",
+       "Sure.",
+       "",
+       {{"f", "{\"a\": 1}"}, {"g", "{}"}}},
+      {"mistral", "[TOOL_CALLS] nonsense", "[TOOL_CALLS] nonsense", "", {}},
+      {"deepseek",
+       "Look.\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\":"
+       " 1}\n"
+       "```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n"
+       "```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+       "Look.",
+       "",
+       {{"f", "{\"a\": 1}"}, {"g", "{}"}}},
+      {"deepseek",
+       "why</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": "
+       "1}<｜tool▁call▁end｜>"
+       "<｜tool▁calls▁end｜>",
+       "",
+       "why",
+       {{"f", "{\"a\": 1}"}},
+       true},
+      {"harmony",
+       "<|channel|>analysis<|message|>I think.<|end|><|start|>assistant<|channel|>final<|message|>"
+       "Hello<|return|>",
+       "Hello",
+       "I think.",
+       {}},
+      {"harmony",
+       "<|channel|>analysis<|message|>Use it<|end|><|start|>assistant<|channel|>commentary "
+       "to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>",
+       "",
+       "Use it",
+       {{"f", "{\"a\": 1}"}}},
+      {"harmony", "no channels here", "no channels here", "", {}},
+  };
+  return kAll;
+}
+
+const ToolFormat* format_named(std::string_view name) {
+  for (const ToolFormat* format : all_tool_formats())
+    if (format->name == name) return format;
+  return nullptr;
+}
+
+ChatOutput parse(const Sample& sample, const std::vector<std::size_t>& cuts) {
+  auto parser = make_parser(format_named(sample.format), &kThink, sample.in_reasoning);
+  ChatOutput out;
+  std::string_view text = sample.text;
+  std::size_t done = 0;
+  for (std::size_t cut : cuts) {
+    parser->push(text.substr(done, cut - done), out);
+    done = cut;
+  }
+  parser->push(text.substr(done), out);
+  parser->finish(out);
+  return out;
+}
+
+void expect_right(const Sample& sample, const ChatOutput& out) {
+  EXPECT_EQ(out.content, sample.content) << sample.text;
+  EXPECT_EQ(out.reasoning, sample.reasoning) << sample.text;
+  ASSERT_EQ(out.calls.size(), sample.calls.size()) << sample.text;
+  for (std::size_t i = 0; i < out.calls.size(); ++i) {
+    EXPECT_EQ(out.calls[i].name, sample.calls[i].first) << sample.text;
+    EXPECT_EQ(out.calls[i].arguments, sample.calls[i].second) << sample.text;
+  }
+}
+
+TEST(AnswerParser, GivesTheSameForEveryCut) {
+  for (const Sample& sample : samples()) {
+    std::size_t size = std::string_view(sample.text).size();
+    expect_right(sample, parse(sample, {}));
+    std::vector<std::size_t> bytes;
+    for (std::size_t i = 0; i <= size; ++i) {
+      expect_right(sample, parse(sample, {i}));
+      bytes.push_back(i);
+      for (std::size_t j = i; j <= size; j += 7) expect_right(sample, parse(sample, {i, j}));
+    }
+    expect_right(sample, parse(sample, bytes));
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(AnswerParser, FormatsAreRecognisedFromTheTemplate) {
+  auto name = [](std::string_view source) {
+    const ToolFormat* format = find_tool_format(source);
+    return std::string(format != nullptr ? format->name : "none");
+  };
+  EXPECT_EQ(name("{{ '<tool_call>' }}"), "hermes");
+  EXPECT_EQ(name("<|start_header_id|> {\"name\": .., \"parameters\": ..}"), "llama3");
+  EXPECT_EQ(name("<|python_tag|>"), "llama3");
+  EXPECT_EQ(name("[AVAILABLE_TOOLS] [TOOL_CALLS]"), "mistral");
+  EXPECT_EQ(name("<｜tool▁call▁begin｜>"), "deepseek");
+  EXPECT_EQ(name("<|channel|>final<|message|>"), "harmony");
+  EXPECT_EQ(name("<|im_start|>"), "none");
+  EXPECT_EQ(find_reasoning_tags("x </think> y").begin, "<think>");
+  EXPECT_EQ(find_reasoning_tags("[/THINK]").begin, "[THINK]");
+  EXPECT_EQ(find_reasoning_tags("none").end, "");
+}
+
+TEST(AnswerParser, ManyMarkersTakeLinearTime) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i) text += "<tool_call>{";
+  auto parser = make_parser(format_named("hermes"), &kThink, false);
+  ChatOutput out;
+  for (char c : text) parser->push(std::string_view(&c, 1), out);
+  parser->finish(out);
+  EXPECT_EQ(out.content, text);
+}
+
+}  // namespace
+}  // namespace vitrine

@@ -1,0 +1,66 @@
+// How models write tool calls and reasoning, and the parsers that read them as they are generated.
+//
+// A parser is fed the text in pieces of any size and gives the same result for every way of cutting
+// it. A format is one file under tools/.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/message.h"
+
+namespace vitrine {
+
+// What was read: since the last time, or all of it.
+struct ChatOutput {
+  std::string content, reasoning;
+  std::vector<ToolCall> calls;  // complete ones; ids are given by whoever shows them
+};
+
+// One answer; one thread.
+class AnswerParser {
+ public:
+  virtual ~AnswerParser() = default;
+  virtual void push(std::string_view text, ChatOutput& out) = 0;
+  // The end of the answer: what was held back comes out.
+  virtual void finish(ChatOutput& out) = 0;
+  virtual bool in_reasoning() const { return false; }
+};
+
+// How a format writes calls, for answers that must be some:
+//   begin  call (separator call)* end        a call: before_name NAME after_name ARGUMENTS suffix
+struct CallSyntax {
+  std::string_view begin, separator, end;
+  std::string_view before_name, after_name, suffix;
+  bool several = true;  // an answer may have more than one
+};
+
+struct ToolFormat {
+  const char* name;
+  int order;  // which is asked first
+  // Whether a template is written for it.
+  bool (*matches)(std::string_view template_source);
+  // Texts that may be special tokens and that the parser has to see.
+  std::span<const std::string_view> markers;
+  // Tells reasoning from answer by itself, tools or not.
+  bool reads_reasoning;
+  CallSyntax syntax;
+  std::unique_ptr<AnswerParser> (*make)();
+};
+std::span<const ToolFormat* const> all_tool_formats();
+const ToolFormat* find_tool_format(std::string_view template_source);
+
+struct ReasoningTags {
+  std::string begin, end;  // "<think>", "</think>"; empty: none
+};
+ReasoningTags find_reasoning_tags(std::string_view template_source);
+
+// The parser of an answer. `format`: null, or tools are not wanted: no calls are looked for.
+// `tags`: null: reasoning is not looked for. `reasoning`: the prompt ended inside of it.
+std::unique_ptr<AnswerParser> make_parser(const ToolFormat* format, const ReasoningTags* tags,
+                                          bool reasoning);
+
+}  // namespace vitrine

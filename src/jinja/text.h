@@ -1,0 +1,67 @@
+// A string that knows which of its bytes came from the caller (a message, a tool's description) and
+// which from the template. Everything that is made of strings keeps the marks, so the rendered
+// prompt says where text may spell a special token and where it may not.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vitrine::jinja {
+
+struct Span {
+  std::size_t begin, end;
+  bool operator==(const Span&) const = default;
+};
+
+class Text {
+ public:
+  Text() = default;
+  explicit Text(std::string bytes, bool caller = false);
+  Text(const char* bytes) : Text(std::string(bytes)) {}
+
+  std::string_view view() const { return bytes_; }
+  const std::string& bytes() const { return bytes_; }
+  std::size_t size() const { return bytes_.size(); }
+  bool empty() const { return bytes_.empty(); }
+  // The caller's bytes: ascending, apart from each other, none empty.
+  const std::vector<Span>& caller() const { return caller_; }
+  // Marked by `safe` or `escape`: adding to it escapes what is added.
+  bool html() const { return html_; }
+  void set_html(bool html) { html_ = html; }
+  // Whether the byte at `at` is the caller's.
+  bool is_caller(std::size_t at) const;
+
+  void append(std::string_view bytes, bool caller = false);
+  void append(const char* bytes) { append(std::string_view(bytes)); }
+  void append(const Text& other);
+  // Bytes [begin, end) of `other`.
+  void append(const Text& other, std::size_t begin, std::size_t end);
+  Text substr(std::size_t begin, std::size_t end) const;
+  Text substr(std::size_t begin) const { return substr(begin, size()); }
+
+ private:
+  void mark(std::size_t begin, std::size_t end);
+
+  std::string bytes_;
+  std::vector<Span> caller_;
+  bool html_ = false;
+};
+
+// Where the characters of valid UTF-8 begin, and its size last.
+class CharIndex {
+ public:
+  explicit CharIndex(std::string_view text);
+  std::size_t count() const { return ascii_ ? size_ : starts_.size() - 1; }
+  std::size_t at(std::size_t character) const { return ascii_ ? character : starts_[character]; }
+
+ private:
+  bool ascii_;
+  std::size_t size_;
+  std::vector<std::size_t> starts_;
+};
+
+std::size_t count_chars(std::string_view text);
+
+}  // namespace vitrine::jinja

@@ -1,0 +1,217 @@
+#include "jinja/value.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "jinja/object.h"
+
+namespace vitrine::jinja {
+namespace {
+
+constexpr std::size_t kIndexFrom = 12;  // entries of a dict that make an index worth it
+
+// Equal keys have equal texts.
+void append_key(std::string& out, const Value& key) {
+  if (const Text* text = key.if_string()) {
+    out += fmt::format("s{}:", text->size());
+    out += text->view();
+  } else if (key.is_bool() || key.is_int()) {
+    out += fmt::format("n{};", key.as_int());
+  } else if (key.is_float()) {
+    double x = key.as_double();
+    if (std::abs(x) < 1e18 && x == std::floor(x))
+      out += fmt::format("n{};", static_cast<Int>(x));
+    else
+      out += fmt::format("f{};", x);
+  } else if (const Sequence* tuple = key.if_sequence()) {
+    out += '(';
+    for (const Value& item : tuple->items) append_key(out, item);
+    out += ')';
+  } else if (Object* object = key.if_object()) {
+    out += fmt::format("o{};", static_cast<const void*>(object));
+  } else {
+    out += key.is_none() ? '0' : 'u';
+  }
+}
+
+}  // namespace
+
+Value Value::undefined(std::string message) {
+  return Undefined{std::make_shared<const std::string>(std::move(message))};
+}
+
+double Value::as_double() const {
+  return is_float() ? std::get<double>(state_) : static_cast<double>(as_int());
+}
+
+bool Value::same(const Value& other) const {
+  if (state_.index() != other.state_.index()) return false;
+  if (is_number() || is_none()) return equal(*this, other);
+  if (is_string()) return if_string() == other.if_string();
+  if (if_sequence() != nullptr) return if_sequence() == other.if_sequence();
+  if (if_dict() != nullptr) return if_dict() == other.if_dict();
+  return if_object() == other.if_object();
+}
+
+bool Value::truthy() const {
+  if (is_bool()) return as_bool();
+  if (is_int()) return as_int() != 0;
+  if (is_float()) return as_double() != 0;
+  if (const Text* text = if_string()) return !text->empty();
+  if (const Sequence* s = if_sequence())
+    return s->kind == Sequence::Kind::kGenerator || !s->items.empty();
+  if (const Dict* dict = if_dict()) return dict->size() > 0;
+  return if_object() != nullptr;
+}
+
+const char* Value::type_name() const {
+  if (is_undefined()) return "Undefined";
+  if (is_none()) return "NoneType";
+  if (is_bool()) return "bool";
+  if (is_int()) return "int";
+  if (is_float()) return "float";
+  if (is_string()) return "str";
+  if (if_dict() != nullptr) return "dict";
+  if (const Sequence* s = if_sequence()) {
+    switch (s->kind) {
+      case Sequence::Kind::kList:
+        return "list";
+      case Sequence::Kind::kTuple:
+        return "tuple";
+      case Sequence::Kind::kRange:
+        return "range";
+      default:
+        return s->name.c_str();
+    }
+  }
+  return if_object()->type_name();
+}
+
+int Value::depth() const {
+  if (const Sequence* s = if_sequence()) return s->depth;
+  if (const Dict* dict = if_dict()) return dict->depth();
+  return 0;
+}
+
+Value make_list(std::vector<Value> items, Sequence::Kind kind, std::string name) {
+  auto out = std::make_shared<Sequence>();
+  for (const Value& item : items) out->depth = std::max(out->depth, item.depth() + 1);
+  out->kind = kind;
+  out->items = std::move(items);
+  out->name = std::move(name);
+  check_depth(out->depth);
+  return out;
+}
+
+bool Dict::hashable(const Value& key) {
+  if (key.if_dict() != nullptr) return false;
+  const Sequence* s = key.if_sequence();
+  if (s == nullptr || s->kind != Sequence::Kind::kTuple) return s == nullptr;
+  return std::all_of(s->items.begin(), s->items.end(), hashable);
+}
+
+std::size_t Dict::index_of(const Value& key) const {
+  if (index_.empty()) {
+    for (std::size_t i = 0; i < items_.size(); ++i)
+      if (equal(items_[i].first, key)) return i;
+    return items_.size();
+  }
+  std::string text;
+  append_key(text, key);
+  auto found = index_.find(text);
+  return found == index_.end() ? items_.size() : found->second;
+}
+
+const Value* Dict::find(const Value& key) const {
+  std::size_t i = index_of(key);
+  return i < items_.size() ? &items_[i].second : nullptr;
+}
+
+const Value* Dict::find(std::string_view key) const { return find(Value(Text(std::string(key)))); }
+
+void Dict::set(Value key, Value value) {
+  depth_ = std::max({depth_, key.depth() + 1, value.depth() + 1});
+  check_depth(depth_);
+  std::size_t i = index_of(key);
+  if (i < items_.size()) {
+    items_[i].second = std::move(value);
+    return;
+  }
+  items_.emplace_back(std::move(key), std::move(value));
+  if (items_.size() < kIndexFrom) return;
+  for (std::size_t k = index_.empty() ? 0 : items_.size() - 1; k < items_.size(); ++k) {
+    std::string text;
+    append_key(text, items_[k].first);
+    index_.emplace(std::move(text), k);
+  }
+}
+
+Value make_dict(Dict dict) { return std::make_shared<const Dict>(std::move(dict)); }
+
+Value from_json(const json::value& value, bool caller) {
+  switch (value.kind()) {
+    case json::kind::null:
+      return None{};
+    case json::kind::bool_:
+      return value.get_bool();
+    case json::kind::int64:
+      return static_cast<Int>(value.get_int64());
+    case json::kind::uint64:
+      return static_cast<Int>(value.get_uint64());
+    case json::kind::double_:
+      return value.get_double();
+    case json::kind::string:
+      return Text(std::string(value.get_string()), caller);
+    case json::kind::array: {
+      std::vector<Value> items;
+      for (const json::value& item : value.get_array()) items.push_back(from_json(item, caller));
+      return make_list(std::move(items));
+    }
+    default: {
+      Dict dict;
+      for (const auto& [key, item] : value.get_object())
+        dict.set(Text(std::string(key), caller), from_json(item, caller));
+      return make_dict(std::move(dict));
+    }
+  }
+}
+
+namespace {
+
+bool equal_items(const std::vector<Value>& a, const std::vector<Value>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), equal);
+}
+
+bool equal_dicts(const Dict& a, const Dict& b) {
+  if (a.size() != b.size()) return false;
+  return std::all_of(a.items().begin(), a.items().end(), [&](const auto& item) {
+    const Value* other = b.find(item.first);
+    return other != nullptr && equal(item.second, *other);
+  });
+}
+
+}  // namespace
+
+bool equal(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) {
+    if (a.is_float() || b.is_float()) return a.as_double() == b.as_double();
+    return a.as_int() == b.as_int();
+  }
+  if (const Text* x = a.if_string()) {
+    const Text* y = b.if_string();
+    return y != nullptr && x->view() == y->view();
+  }
+  if (const Sequence* x = a.if_sequence()) {
+    const Sequence* y = b.if_sequence();
+    if (y == nullptr || x->kind != y->kind) return false;
+    return x == y || (x->kind != Sequence::Kind::kGenerator && equal_items(x->items, y->items));
+  }
+  if (const Dict* x = a.if_dict()) {
+    const Dict* y = b.if_dict();
+    return y != nullptr && (x == y || equal_dicts(*x, *y));
+  }
+  if (a.if_object() != nullptr) return a.if_object() == b.if_object();
+  return (a.is_none() && b.is_none()) || (a.is_undefined() && b.is_undefined());
+}
+
+}  // namespace vitrine::jinja

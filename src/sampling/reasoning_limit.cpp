@@ -1,0 +1,44 @@
+#include "sampling/reasoning_limit.h"
+
+#include "base/check.h"
+
+namespace vitrine {
+
+ReasoningLimit::ReasoningLimit(ReasoningBudget budget) : budget_(std::move(budget)) {
+  VT_CHECK(!budget_.begin.empty() && !budget_.end.empty());
+  if (budget_.inside) enter();
+}
+
+void ReasoningLimit::enter() {
+  state_ = budget_.tokens > 0 ? State::kInside : State::kEnding;
+  at_ = 0;
+}
+
+// Tags are one token, or a few different ones: after a mismatch only a new beginning counts.
+bool ReasoningLimit::follow(const std::vector<std::int32_t>& tag, std::int32_t token) {
+  at_ = token == tag[at_] ? at_ + 1 : token == tag[0] ? 1 : 0;
+  return at_ == tag.size();
+}
+
+void ReasoningLimit::accept(std::int32_t token) {
+  switch (state_) {
+    case State::kBefore:
+      if (follow(budget_.begin, token)) enter();
+      break;
+    case State::kInside:
+      if (follow(budget_.end, token)) {
+        state_ = State::kAfter;
+      } else if (++used_ >= budget_.tokens) {
+        // What there is of the end already counts.
+        state_ = State::kEnding;
+      }
+      break;
+    case State::kEnding:
+      if (++at_ == budget_.end.size()) state_ = State::kAfter;
+      break;
+    case State::kAfter:
+      break;
+  }
+}
+
+}  // namespace vitrine

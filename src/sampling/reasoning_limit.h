@@ -1,0 +1,36 @@
+// A budget for a model's reasoning, over token ids: once that many tokens have been thought, the
+// tokens that end the reasoning are drawn whatever the logits say. A pure function of the tokens so
+// far, like everything that draws. Allocates nothing after it is made.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace vitrine {
+
+struct ReasoningBudget {
+  int tokens = 0;                        // between begin and end
+  std::vector<std::int32_t> begin, end;  // the tags; not empty
+  bool inside = false;                   // the prompt has opened it
+};
+
+class ReasoningLimit {
+ public:
+  explicit ReasoningLimit(ReasoningBudget budget);
+  // The token that has to come now; -1: any.
+  std::int32_t forced() const { return state_ == State::kEnding ? budget_.end[at_] : -1; }
+  void accept(std::int32_t token);
+
+ private:
+  enum class State { kBefore, kInside, kEnding, kAfter };
+  // How much of `tag` the tokens end with; true once that is all of it.
+  bool follow(const std::vector<std::int32_t>& tag, std::int32_t token);
+  void enter();
+
+  ReasoningBudget budget_;
+  State state_ = State::kBefore;
+  std::size_t at_ = 0;  // in the tag that is looked for, or in `end` while it is drawn
+  int used_ = 0;
+};
+
+}  // namespace vitrine
