@@ -49,7 +49,6 @@ TEST(Usage, WrongUsageIsTwo) {
       {"bench", kLlama, "-n", "-3"},
       {"bench"},
       {"bench", kLlama, "--random", "llama-1b:bf16"},
-      {"bench", "--random", "llama-1b"},
       {"run"},
   };
   for (const auto& args : wrong) {
