@@ -307,16 +307,26 @@ int choose_groups(const Context& c, const Job& job) {
   return best;
 }
 
-template <typename F, int kSubs, bool kOne>
-void launch_few_kernel(Context& c, const Job& job) {
-  using Memory = FewMemory<F, kSubs>;
+template <typename F, int kSubs>
+FewShape few_shape(const Context& c, const Job& job) {
   FewShape s{};
   s.tokens = few_tokens(job.T);
   s.groups = choose_groups<F>(c, job);
-  int cols = job.units * F::kCols;
   constexpr int kSlot = kFewWarps<F> * F::kWords * 4, kLeast = (kFewInFlight + kSlot - 1) / kSlot;
-  s.ring = std::clamp((kFewShared - Memory(s, cols).total) / kSlot, kLeast, kMaxRing);
-  int shared = std::max(Memory(s, cols).total, kFewShared);
+  int fixed = FewMemory<F, kSubs>(s, job.units * F::kCols).total;
+  s.ring = std::clamp((kFewShared - fixed) / kSlot, kLeast, kMaxRing);
+  return s;
+}
+
+template <typename F, int kSubs>
+int few_shared(const FewShape& s, const Job& job) {
+  return std::max(FewMemory<F, kSubs>(s, job.units * F::kCols).total, kFewShared);
+}
+
+template <typename F, int kSubs, bool kOne>
+void launch_few_kernel(Context& c, const Job& job) {
+  FewShape s = few_shape<F, kSubs>(c, job);
+  int shared = few_shared<F, kSubs>(s, job);
   auto* kernel = few_kernel<F, kSubs, kOne>;
   static int allowed = 0;
   if (shared > allowed) {
@@ -329,8 +339,12 @@ void launch_few_kernel(Context& c, const Job& job) {
 }
 
 template <typename F>
-bool few_fits(const Job& job) {
-  return job.T <= (F::kHalf ? 8 : 4) && few_tokens(job.T) * job.units * F::kCols <= kFewVectors * 4;
+bool few_fits(const Context& c, const Job& job) {
+  if (job.T > (F::kHalf ? 8 : 4) || job.units > kFewVectors * 4 / F::kCols / few_tokens(job.T))
+    return false;
+  int shared = job.glu ? few_shared<F, 2>(few_shape<F, 2>(c, job), job)
+                       : few_shared<F, 1>(few_shape<F, 1>(c, job), job);
+  return shared <= c.shared_bytes;
 }
 
 template <typename F>
