@@ -41,7 +41,7 @@ void run(Context& c, Job& job, DType dtype) {
   with_format(c, dtype, [&](auto format) {
     using F = decltype(format);
     job.units = (job.K + F::kCols - 1) / F::kCols;
-    if (!c.deterministic && few_fits<F>(job))
+    if (!c.deterministic && few_fits<F>(c, job))
       launch_few<F>(c, job);
     else if (c.deterministic || job.T <= kMostTileRows ||
              !launch_many<F>(c, job, c.workspace, c.workspace_bytes))

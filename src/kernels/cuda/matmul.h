@@ -1,10 +1,12 @@
 // Products of activations (T,K) with weights (N,K), f32 in and out.
 //
-//   rows          kernel               activations                      weights
-//   up to 4       matmul_few.cuh       two f16 or bf16 that add up      exact
-//   up to kMost   matmul_tile.cuh      f16 or bf16                      exact
-//   more          cublasLt             f16 or bf16                      decoded to f16 or bf16
+//   rows                 kernel            activations             weights
+//   up to 8, or 4        matmul_few.cuh    f16; bf16 in two parts  exact
+//   up to 128            matmul_tile.cuh   f16 or bf16             exact
+//   more                 cublasLt          f16 or bf16             decoded to f16 or bf16
 //
+// "few" are up to 8 rows for f16 activations and up to 4 for bf16, of no more than 16,384 columns
+// together. Without cublasLt, and for f32 weights, matmul_tile.cuh takes any number of rows.
 // bf16 and f32 weights go with bf16 activations, all others with f16, scaled by a power of two per
 // row so that no row overflows. Context::deterministic: matmul_tile.cuh for any number of rows.
 #pragma once

@@ -75,11 +75,14 @@ __device__ inline float2 token_reduce(float sum, float max, int warps) {
   return out;
 }
 
-__device__ inline float4 load_row4(const float* row, std::int64_t k, std::int64_t end,
-                                   bool aligned) {
-  if (aligned) return k < end ? __ldcg(reinterpret_cast<const float4*>(row + k)) : float4{};
-  return {k < end ? __ldcg(row + k) : 0, k + 1 < end ? __ldcg(row + k + 1) : 0,
-          k + 2 < end ? __ldcg(row + k + 2) : 0, k + 3 < end ? __ldcg(row + k + 3) : 0};
+// Four columns from k, zero past `end`. kAligned: rows begin at 16 bytes.
+template <bool kAligned>
+__device__ inline float4 load_row4(const float* row, int k, int end) {
+  if constexpr (kAligned)
+    return k < end ? __ldcg(reinterpret_cast<const float4*>(row + k)) : float4{};
+  else
+    return {k < end ? __ldcg(row + k) : 0, k + 1 < end ? __ldcg(row + k + 1) : 0,
+            k + 2 < end ? __ldcg(row + k + 2) : 0, k + 3 < end ? __ldcg(row + k + 3) : 0};
 }
 
 // Four columns of a token as operands: [16 columns][4 lanes] {b0, b1}, or {hi b0, hi b1, lo b0, lo
@@ -98,33 +101,34 @@ __device__ inline float store_operands(std::uint32_t* to, int k, float4 x) {
   return (h0.x + h0.y) + (h1.x + h1.y);
 }
 
-// The rows as operands in shared memory. Each token has its share of the block's threads; columns
-// past K and tokens past T are zero.
-template <typename F>
+// Waits for the kernels before this one and brings the rows as operands into shared memory. Each
+// token has its share of the block's threads; columns past K and tokens past T are zero.
+template <typename F, bool kAligned>
 __device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs, int token_bytes,
                              float* sums, int token_sums, float* inverse) {
   constexpr int kVectors = kFewVectors / (32 * kFewWarps<F>);
   int warps = kFewWarps<F> / tokens, token = threadIdx.x / 32 / warps;
   int threads = warps * 32, thread = threadIdx.x % threads;
   const float* row = job.x + std::int64_t{token} * job.K;
-  std::int64_t end = token < job.T ? job.K : 0;
-  bool aligned = job.K % 4 == 0;
-  float4 v[kVectors];
+  int end = token < job.T ? job.K : 0;
+  float4 v[kVectors], w[kVectors];
+  if (job.norm)
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i)
+      if (i * threads * 4 < cols)
+        w[i] = load_row4<kAligned>(job.norm, (i * threads + thread) * 4, job.K);
+  pdl_wait();
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i)
+    if (i * threads * 4 < cols) v[i] = load_row4<kAligned>(row, (i * threads + thread) * 4, end);
   float square = 0, amax = 0;
 #pragma unroll
   for (int i = 0; i < kVectors; ++i) {
-    int k = (i * threads + thread) * 4;
-    if (i * threads * 4 < cols) v[i] = k < cols ? load_row4(row, k, end, aligned) : float4{};
-  }
-#pragma unroll
-  for (int i = 0; i < kVectors; ++i) {
     if (i * threads * 4 >= cols) break;
-    int k = (i * threads + thread) * 4;
     float4& x = v[i];
     if (job.norm) {
       square += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
-      float4 w = k < cols ? load_row4(job.norm, k, end, aligned) : float4{};
-      x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
+      x = {x.x * w[i].x, x.y * w[i].y, x.z * w[i].z, x.w * w[i].w};
     }
     amax = fmaxf(fmaxf(fmaxf(amax, fabsf(x.x)), fmaxf(fabsf(x.y), fabsf(x.z))), fabsf(x.w));
   }
@@ -252,11 +256,12 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
   int first_tile = blockIdx.x * shape.groups + group, stride = gridDim.x * shape.groups;
   UnitStream<F, kSubs> stream(job, begin, end, first_tile, stride);
   for (int i = 0; i < shape.ring; ++i) ring.fetch(stream.next());
-  if (job.norm)
-    for (int k = threadIdx.x * 32; k < job.K; k += kWarps * 32 * 32)
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(job.norm + k));
-  pdl_wait();
-  convert_rows<F>(job, tokens, cols, shared + memory.x, token_bytes, sums, token_sums, inverse);
+  if (job.K % 4 == 0)
+    convert_rows<F, true>(job, tokens, cols, shared + memory.x, token_bytes, sums, token_sums,
+                          inverse);
+  else
+    convert_rows<F, false>(job, tokens, cols, shared + memory.x, token_bytes, sums, token_sums,
+                           inverse);
   __syncthreads();
 
   int column = lane / 4, token = min(X::kPaired ? column / 2 : column, tokens - 1);
@@ -283,7 +288,7 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
                                       tokens, lane);
     }
     group_barrier(group, warps * 32);
-    if (part == buffer % warps)
+    if (part == (warps > 1 ? buffer : 0))
       finish_tile<kSubs>(job, tile, tokens, warps, buffers, F::kHalf ? inverse : nullptr);
   }
 }
@@ -302,16 +307,26 @@ int choose_groups(const Context& c, const Job& job) {
   return best;
 }
 
-template <typename F, int kSubs, bool kOne>
-void launch_few_kernel(Context& c, const Job& job) {
-  using Memory = FewMemory<F, kSubs>;
+template <typename F, int kSubs>
+FewShape few_shape(const Context& c, const Job& job) {
   FewShape s{};
   s.tokens = few_tokens(job.T);
   s.groups = choose_groups<F>(c, job);
-  int cols = job.units * F::kCols;
   constexpr int kSlot = kFewWarps<F> * F::kWords * 4, kLeast = (kFewInFlight + kSlot - 1) / kSlot;
-  s.ring = std::clamp((kFewShared - Memory(s, cols).total) / kSlot, kLeast, kMaxRing);
-  int shared = std::max(Memory(s, cols).total, kFewShared);
+  int fixed = FewMemory<F, kSubs>(s, job.units * F::kCols).total;
+  s.ring = std::clamp((kFewShared - fixed) / kSlot, kLeast, kMaxRing);
+  return s;
+}
+
+template <typename F, int kSubs>
+int few_shared(const FewShape& s, const Job& job) {
+  return std::max(FewMemory<F, kSubs>(s, job.units * F::kCols).total, kFewShared);
+}
+
+template <typename F, int kSubs, bool kOne>
+void launch_few_kernel(Context& c, const Job& job) {
+  FewShape s = few_shape<F, kSubs>(c, job);
+  int shared = few_shared<F, kSubs>(s, job);
   auto* kernel = few_kernel<F, kSubs, kOne>;
   static int allowed = 0;
   if (shared > allowed) {
@@ -324,8 +339,12 @@ void launch_few_kernel(Context& c, const Job& job) {
 }
 
 template <typename F>
-bool few_fits(const Job& job) {
-  return job.T <= (F::kHalf ? 8 : 4) && few_tokens(job.T) * job.units * F::kCols <= kFewVectors * 4;
+bool few_fits(const Context& c, const Job& job) {
+  if (job.T > (F::kHalf ? 8 : 4) || job.units > kFewVectors * 4 / F::kCols / few_tokens(job.T))
+    return false;
+  int shared = job.glu ? few_shared<F, 2>(few_shape<F, 2>(c, job), job)
+                       : few_shared<F, 1>(few_shape<F, 1>(c, job), job);
+  return shared <= c.shared_bytes;
 }
 
 template <typename F>

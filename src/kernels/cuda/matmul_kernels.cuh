@@ -72,7 +72,7 @@ __device__ inline bool last_block(unsigned* ticket, unsigned blocks) {
 
 // Whether launch_few takes so many rows of this length.
 template <typename F>
-bool few_fits(const Job& job);
+bool few_fits(const Context& c, const Job& job);
 template <typename F>
 void launch_few(Context& c, Job job);
 template <typename F>
