@@ -40,10 +40,10 @@ TEST(Demo, GreedyAnswersAreTheSameOnEveryBackend) {
 }
 
 TEST(Demo, ChatsThroughItsOwnTemplate) {
-  json::object chat = vitrine_json({"template", "demo", "--prompt", "What is a token?", "--json"});
+  json::object chat = vitrine_json({"template", "demo", "--prompt", "What is a tokenizer?", "--json"});
   EXPECT_EQ(chat["template"].as_string(), "GGUF metadata");
   EXPECT_THAT(std::string(chat["prompt"].as_string()), testing::EndsWith(kFixed[0].prompt));
-  Exit run = vitrine({"run", "demo", "What is a token?", "--temperature", "0"});
+  Exit run = vitrine({"run", "demo", "What is a tokenizer?", "--temperature", "0"});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(run.out, std::string(kFixed[0].text) + "\n");
 }
