@@ -1,10 +1,10 @@
 // One panel of 32 outputs against M rows, in fp32.
 //
-// Arithmetic, the same for every weight type, M, ISA and block size: acc = fma(x[k], w[k], acc) in
-// ascending k, weights decoded exactly to fp32. Work: few rows read the packed panel directly (each
-// weight is decoded once and used M times from registers); many rows decode blocks of 128 k into
-// the first-level cache and run an 8 x 32 register tile over them. Bound: memory for few rows, FMA
-// for many.
+// Arithmetic, the same for f32, f16 and bf16, every M, ISA and block size: acc = fma(x[k], w[k],
+// acc) in ascending k, weights decoded exactly to fp32. Work: few rows read the packed panel
+// directly (each weight is decoded once and used M times from registers); many rows decode blocks
+// of 128 k into the first-level cache and run an 8 x 32 register tile over them. Bound: memory for
+// few rows, FMA for many.
 #include "kernels/cpu/isa/functions.h"
 #include "kernels/cpu/isa/simd.h"
 #include "kernels/cpu/packed.h"
