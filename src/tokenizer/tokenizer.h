@@ -20,6 +20,7 @@
 namespace vitrine {
 
 struct TokenizerParts;
+class WordCaches;
 
 struct EncodeOptions {
   bool add_special = true;     // BOS, EOS, [CLS] as the tokenizer's own rules say
@@ -73,6 +74,7 @@ class Tokenizer {
  private:
   friend class StreamDecoder;
   std::unique_ptr<TokenizerParts> parts_;
+  std::unique_ptr<WordCaches> caches_;  // locks itself
 };
 
 }  // namespace vitrine

@@ -12,8 +12,8 @@ struct Fixed {
   const char* prompt;
   const char* text;
 };
-// Greedy answers in which the best token leads by at least 0.15 in log probability (0.6 in the first
-// two), the end included: more than any arithmetic of ours is off.
+// Greedy answers in which the best token leads by at least 0.15 in log probability (0.6 in the
+// first two), the end included: more than any arithmetic of ours is off.
 constexpr Fixed kFixed[] = {
     {"<|im_start|>user\nWhat is a tokenizer?<|im_end|>\n<|im_start|>assistant\n",
      "A tokenizer turns text into token ids, and token ids back into text."},
@@ -40,7 +40,8 @@ TEST(Demo, GreedyAnswersAreTheSameOnEveryBackend) {
 }
 
 TEST(Demo, ChatsThroughItsOwnTemplate) {
-  json::object chat = vitrine_json({"template", "demo", "--prompt", "What is a tokenizer?", "--json"});
+  json::object chat =
+      vitrine_json({"template", "demo", "--prompt", "What is a tokenizer?", "--json"});
   EXPECT_EQ(chat["template"].as_string(), "GGUF metadata");
   EXPECT_THAT(std::string(chat["prompt"].as_string()), testing::EndsWith(kFixed[0].prompt));
   Exit run = vitrine({"run", "demo", "What is a tokenizer?", "--temperature", "0"});
@@ -66,6 +67,21 @@ TEST(Demo, AModelsFolderGivesNames) {
   ::unsetenv("VITRINE_MODELS");
   EXPECT_EQ(info["architecture"].as_string(), "llama");
   expect_refused({"inspect", "mine"}, {"mine"});
+}
+
+TEST(Bench, TimesTheTokenizer) {
+  TempFolder folder;
+  folder.write("text", "The old man sat by the door.\n");
+  const std::string text = folder.path("text");
+  json::object a = vitrine_json({"bench", "demo", "--tokenizer", text, "-r", "2"});
+  EXPECT_EQ(a.at("bytes").to_number<int>(), 29);
+  EXPECT_GT(a.at("tokens").to_number<int>(), 0);
+  for (const char* field : {"load_ms", "first_mb_s", "again_mb_s", "load_and_first_mb_s"})
+    EXPECT_GT(a.at(field).to_number<double>(), 0) << field;
+  Exit e = vitrine({"bench", "demo", "--tokenizer", text, "-r", "1"});
+  EXPECT_EQ(e.code, 0) << e.err;
+  EXPECT_THAT(e.out, testing::HasSubstr("MB/s"));
+  expect_refused({"bench", "demo", "--tokenizer", "/no/such/file"}, {"/no/such/file"});
 }
 
 TEST(Perplexity, IsThatOfTheLogits) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cli/bench_tokenizer.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/output.h"
@@ -13,7 +14,7 @@ namespace {
 
 struct Flags {
   ModelFlag model;
-  std::string random;
+  std::string random, text;
   EngineFlags engine;
   int prompt = 512, tokens = 64, repeat = 3;
   bool json = false, ops = false;
@@ -160,6 +161,10 @@ void print_ops(const std::vector<OpRow>& rows) {
 
 Result<int> bench(Flags& f) {
   VT_TRY(auto file, f.random.empty() ? f.model.open() : random_model(f.random));
+  if (!f.text.empty()) {
+    VT_RETURN_IF_ERROR(bench_tokenizer(*file, f.text, f.repeat, f.json));
+    return 0;
+  }
   int needed = f.prompt + f.tokens;
   if (f.engine.options.context == 0) f.engine.options.context = needed;
   if (f.engine.options.context < needed)
@@ -257,6 +262,8 @@ std::function<int()> add(CLI::App& app) {
                                 "{}; types {}",
                                 random_model_shapes(), random_model_types()));
   which->require_option(1);
+  app.add_option("--tokenizer", f->text,
+                 "instead of the model, the speed of its tokenizer on this text file");
   app.add_option("-p,--prompt-tokens", f->prompt, "tokens to prefill")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
