@@ -81,6 +81,7 @@ class Candidates {
   void refresh_max();  // after edits and after cuts that may have dropped the best
   void weigh();        // brings weights and total_ up to date
   std::uint64_t weigh_list();
+  void list_near(std::uint64_t target);
   void sum_buckets(double centre);
   std::size_t list_buckets(std::size_t crossing, double centre, bool prefix);
   std::size_t select(std::size_t first, std::uint64_t target, double centre);
