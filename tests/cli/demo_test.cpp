@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "cli/program.h"
 
@@ -108,6 +109,71 @@ TEST(Perplexity, IsThatOfTheLogits) {
   EXPECT_GT(draft["kl_nats"].as_object()["mean"].as_double(), 0.01);
   EXPECT_LT(draft["top1_agreement"].as_double(), 1);
   EXPECT_GT(draft["top1_agreement"].as_double(), 0.2);
+}
+
+// Saved logits stand for the model that gave them, on either side.
+TEST(Compare, TakesSavedLogits) {
+  TempFolder folder;
+  folder.write("text", "The old man sat by the door. \"It is late,\" he said, and looked.");
+  const std::string text = folder.path("text"), saved = folder.path("saved");
+  json::object whole = vitrine_json(
+      {"perplexity", "demo", text, "--window", "16", "--save-logits", saved, "--backend", "cpu"});
+  json::object models =
+      vitrine_json({"compare", "draft", "demo", text, "--window", "16", "--backend", "cpu"});
+  json::object reference = vitrine_json({"compare", "draft", saved, "--backend", "cpu"});
+  EXPECT_EQ(models, reference);
+  EXPECT_NEAR(reference["reference_bits_per_byte"].as_double(), whole["bits_per_byte"].as_double(),
+              1e-6);
+  json::object swapped = vitrine_json({"compare", saved, "draft", "--backend", "cpu"});
+  EXPECT_EQ(swapped["bits_per_byte"], reference["reference_bits_per_byte"]);
+  json::object same = vitrine_json({"compare", saved, saved});
+  EXPECT_EQ(same["kl_nats"].as_object()["max"].to_number<double>(), 0);
+  // Another backend is near, and not the same.
+  json::object exact = vitrine_json({"compare", "demo", saved, "--backend", "ref"});
+  EXPECT_GT(exact["kl_nats"].as_object()["mean"].to_number<double>(), 0);
+  EXPECT_LT(exact["kl_nats"].as_object()["mean"].to_number<double>(), 0.02);
+
+  expect_refused({"compare", "demo", saved, text}, {"its own text"});
+  expect_refused({"compare", "demo", "draft"}, {"text file"});
+  expect_refused({"compare", fixture("llama"), saved}, {"96", "6144"});
+  vitrine_json(
+      {"perplexity", "demo", text, "--window", "8", "--save-logits", folder.path("other")});
+  expect_refused({"compare", saved, folder.path("other")}, {"different texts"});
+  expect_refused({"perplexity", "demo", text, "--save-logits", "/no/such/folder/file"},
+                 {"cannot be written"});
+}
+
+TEST(Compare, RefusesBrokenFilesOfLogits) {
+  TempFolder folder;
+  folder.write("text", "The old man sat by the door.");
+  const std::string saved = folder.path("saved");
+  vitrine_json({"perplexity", "demo", folder.path("text"), "--save-logits", saved});
+  const std::string good = read_text(saved);
+  auto refused = [&](std::string bytes, const char* what) {
+    folder.write("bad", bytes);
+    expect_refused({"compare", "demo", folder.path("bad")}, {"bad", what});
+  };
+  auto with_word = [&](std::size_t at, std::uint32_t value) {
+    std::string bytes = good;
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+    return bytes;
+  };
+  refused(good.substr(0, 20), "VTLOGITS");
+  refused(good.substr(0, good.size() - 4), "are left");
+  refused(good.substr(0, 34), "ends before window 0");
+  refused(good + "more", "follow the last");
+  refused(with_word(8, 2), "version 2");
+  refused(with_word(12, 0), "vocabulary");
+  refused(with_word(12, 0x7FFFFFFF), "vocabulary");
+  refused(with_word(16, 0), "follow the last");
+  refused(with_word(16, 0xFFFFFFFF), "ends before window 1");
+  refused(with_word(32, 1), "1 tokens");
+  refused(with_word(32, 0xFFFFFFFF), "tokens");
+  refused(with_word(40, 6144), "6144");
+  folder.write("bad", with_word(good.size() - 4, 0x7FC00000));
+  expect_refused({"compare", "demo", folder.path("bad")}, {"NaN"});
+  folder.write("bad", with_word(good.size() - 4, 0x7F800000));
+  expect_refused({"compare", "demo", folder.path("bad")}, {"no finite divergence"});
 }
 
 TEST(Perplexity, RefusesWhatItCannotScore) {
