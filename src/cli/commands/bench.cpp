@@ -1,6 +1,7 @@
 // vitrine bench: prefill and decode speed through the engine, with the machine's own peaks measured
 // in the same run, so that a figure can be read as a share of what is possible.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "cli/bench_tokenizer.h"
@@ -179,7 +180,9 @@ Result<int> bench(Flags& f) {
                       "{} prompts of {} tokens are too many to measure; fewer --sequences, fewer "
                       "-p or more --step-tokens",
                       f.engine.options.sequences, f.prompt);
+  auto begin = std::chrono::steady_clock::now();
   VT_TRY(auto engine, f.engine.start(file));
+  double load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::vector<double> prefill, gflops, decode, gbs, host, idle;
   std::vector<Peak> peaks;
   std::uint64_t hash = 0;
@@ -216,6 +219,7 @@ Result<int> bench(Flags& f) {
     print_json(json::object{
         {"backend", engine->backend().description()},
         {"sequences", engine->memory().sequences},
+        {"load_s", load_s},
         {"prefill", json::object{{"tokens", f.prompt},
                                  {"tok_s", p_tok},
                                  {"gflop_s", p_flop},
@@ -232,9 +236,10 @@ Result<int> bench(Flags& f) {
         {"logits_hash", fmt::format("{:016x}", hash)}});
     return 0;
   }
-  fmt::print("{}\n{} sequence{}, medians of {} runs; peaks measured between them\n\n",
-             engine->backend().description(), engine->memory().sequences,
-             engine->memory().sequences == 1 ? "" : "s", f.repeat);
+  fmt::print(
+      "{}\nloaded in {:.2f} s; {} sequence{}, medians of {} runs; peaks measured between them\n\n",
+      engine->backend().description(), load_s, engine->memory().sequences,
+      engine->memory().sequences == 1 ? "" : "s", f.repeat);
   fmt::print("            tokens        tok/s                  of the peak\n");
   fmt::print("prefill   {:>8} {:>12.1f}  {:>8.1f} GFLOP/s  {:>8.1f} %  of {:.1f}\n", f.prompt,
              p_tok, p_flop, 100 * p_flop / peak.gflop_s, peak.gflop_s);
