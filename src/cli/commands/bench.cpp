@@ -245,13 +245,15 @@ Result<int> bench(Flags& f) {
              p_tok, p_flop, 100 * p_flop / peak.gflop_s, peak.gflop_s);
   fmt::print("decode    {:>8} {:>12.1f}  {:>8.2f} GB/s     {:>8.1f} %  of {:.1f}\n", f.tokens,
              d_tok, d_gb, 100 * d_gb / peak.read_gb_s, peak.read_gb_s);
+  fmt::print(
+      "\na decode step: {:.1f} us of the engine's thread (plan {:.1f}, {} {:.1f}, {} {:.1f}, "
+      "commit {:.1f})",
+      median(host), last.plan_us, engine->backend().asynchronous() ? "launch" : "compute",
+      last.launch_us, engine->backend().asynchronous() ? "results" : "sample", last.results_us,
+      last.commit_us);
   if (engine->backend().asynchronous())
-    fmt::print(
-        "\na decode step: {:.1f} us of the engine's thread (plan {:.1f}, launch {:.1f}, results "
-        "{:.1f}, "
-        "commit {:.1f}), the device idle {:.2f} %\n",
-        median(host), last.plan_us, last.launch_us, last.results_us, last.commit_us,
-        100 * median(idle));
+    fmt::print(", the device idle {:.2f} %", 100 * median(idle));
+  fmt::print("\n");
   if (f.ops) print_ops(ops);
   fmt::print("\nlogits {:016x}\n", hash);
   return 0;
