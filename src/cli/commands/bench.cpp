@@ -249,8 +249,8 @@ Result<int> bench(Flags& f) {
       "\na decode step: {:.1f} us of the engine's thread (plan {:.1f}, {} {:.1f}, {} {:.1f}, "
       "commit {:.1f})",
       median(host), last.plan_us, engine->backend().asynchronous() ? "launch" : "compute",
-      last.launch_us, engine->backend().asynchronous() ? "results" : "sample", last.results_us,
-      last.commit_us);
+      last.launch_us, engine->backend().asynchronous() ? "results" : "head and draw",
+      last.results_us, last.commit_us);
   if (engine->backend().asynchronous())
     fmt::print(", the device idle {:.2f} %", 100 * median(idle));
   fmt::print("\n");
