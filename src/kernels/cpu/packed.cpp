@@ -1,5 +1,7 @@
 #include "kernels/cpu/packed.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -38,43 +40,60 @@ std::int64_t panel_bytes_of(Layout layout, std::int64_t cols) {
   return 0;
 }
 
+// The levels of a step's 32 k, a byte each.
+struct Levels {
+  std::uint64_t eight[4];
+};
+// (bytes >> shift & mask) of 32 bytes.
+Levels levels_of(const std::uint8_t* bytes, int shift, std::uint8_t mask) {
+  Levels out;
+  std::memcpy(&out, bytes, sizeof out);
+  for (std::uint64_t& x : out.eight) x = x >> shift & (0x0101010101010101u * mask);
+  return out;
+}
+
 // A lane of a tile is one output: a 32-bit word per vector, even k in its low half, odd k in its
-// high half. `levels` are those of a step's 32 k.
-void put_word(std::byte* tile, std::int64_t vector, std::int64_t lane, std::uint32_t word) {
+// high half.
+void put_word(std::byte* tile, std::int64_t vector, std::int64_t lane, std::uint64_t even,
+              std::uint64_t odd) {
+  auto word = static_cast<std::uint32_t>(even | odd << 16);
   std::memcpy(tile + vector * 64 + lane * 4, &word, 4);
 }
 
-void put_nibbles(std::byte* tile, std::int64_t lane, const std::uint8_t* levels) {
-  for (int v = 0; v < 4; ++v) {
-    std::uint32_t word = 0;
-    for (int i = 0; i < 8; ++i)
-      word |= static_cast<std::uint32_t>(levels[8 * v + i] & 15) << (i / 2 * 4 + i % 2 * 16);
-    put_word(tile, v, lane, word);
+void put_nibbles(std::byte* tile, std::int64_t lane, const Levels& levels) {
+  for (int v = 0; v < 4; ++v)
+    put_word(tile, v, lane, _pext_u64(levels.eight[v], 0x000F000F000F000F),
+             _pext_u64(levels.eight[v], 0x0F000F000F000F00));
+}
+
+void put_fifths(std::byte* tile, std::int64_t lane, const Levels& levels) {
+  std::uint64_t even = 0, odd = 0;
+  for (int e = 0; e < 4; ++e) {
+    even |= _pext_u64(levels.eight[e], 0x0010001000100010) << (4 * e);
+    odd |= _pext_u64(levels.eight[e], 0x1000100010001000) << (4 * e);
   }
+  put_word(tile, 0, lane, even, odd);
 }
 
-void put_fifths(std::byte* tile, std::int64_t lane, const std::uint8_t* levels) {
-  std::uint32_t word = 0;
-  for (int k = 0; k < kStep; ++k)
-    word |= static_cast<std::uint32_t>(levels[k] >> 4 & 1) << (k / 2 + k % 2 * 16);
-  put_word(tile, 0, lane, word);
-}
-
-void put_sixths(std::byte* tile, std::int64_t lane, const std::uint8_t* levels) {
+void put_sixths(std::byte* tile, std::int64_t lane, const Levels& levels) {
   for (int v = 0; v < 2; ++v) {
-    std::uint32_t word = 0;
-    for (int i = 0; i < 16; ++i)
-      word |= static_cast<std::uint32_t>(levels[16 * v + i] >> 4 & 3) << (i / 2 * 2 + i % 2 * 16);
-    put_word(tile, v, lane, word);
+    std::uint64_t even = 0, odd = 0;
+    for (int e = 0; e < 2; ++e) {
+      even |= _pext_u64(levels.eight[2 * v + e], 0x0030003000300030) << (8 * e);
+      odd |= _pext_u64(levels.eight[2 * v + e], 0x3000300030003000) << (8 * e);
+    }
+    put_word(tile, v, lane, even, odd);
   }
 }
 
 // One output n of the panel at `to`, from its row in the file.
 void pack_16(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K) {
-  for (std::int64_t k = 0; k < K; k += 2) {
+  auto place = [&](std::int64_t k) {
     std::byte* tile = to + k / kStep * kStep16Bytes + n / 16 * (kStep16Bytes / 2);
-    std::memcpy(tile + (k % kStep / 2 * 16 + n % 16) * 4, row + k * 2, k + 1 < K ? 4 : 2);
-  }
+    return tile + (k % kStep / 2 * 16 + n % 16) * 4;
+  };
+  for (std::int64_t k = 0; k + 1 < K; k += 2) std::memcpy(place(k), row + k * 2, 4);
+  if (K % 2 != 0) std::memcpy(place(K - 1), row + (K - 1) * 2, 2);
 }
 
 void pack_q8(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K) {
@@ -94,8 +113,9 @@ void pack_q4(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K
     std::memcpy(&b, row + s * Q4_0::kInfo.bytes, sizeof b);
     std::byte* step = to + kStepsQ4.at(s);
     std::memcpy(step + n * 2, &b.d, 2);
-    std::uint8_t levels[kStep];
-    for (int i = 0; i < 16; ++i) levels[i] = b.q[i] & 15, levels[i + 16] = b.q[i] >> 4;
+    Levels levels;
+    std::memcpy(&levels, b.q, 16);
+    for (int e = 0; e < 2; ++e) levels.eight[e + 2] = levels.eight[e] >> 4;
     put_nibbles(step + kHead + n / 16 * kNibbleTile, n % 16, levels);
   }
 }
@@ -116,14 +136,13 @@ void pack_with_mins(std::byte* to, std::int64_t n, const std::byte* row, std::in
     detail::unpack_k_scale(b.scales, j, scale, min);
     step[n] = static_cast<std::byte>(scale);
     step[kPanel + n] = static_cast<std::byte>(min);
-    std::uint8_t levels[kStep];
-    for (int k = 0; k < kStep; ++k) {
-      levels[k] = b.q[32 * (j / 2) + k] >> (j % 2 * 4) & 15;
-      if constexpr (requires { b.high; }) levels[k] |= (b.high[k] >> j & 1) << 4;
+    put_nibbles(step + kHead + n / 16 * kNibbleTile, n % 16,
+                levels_of(b.q + 32 * (j / 2), j % 2 * 4, 15));
+    if constexpr (requires { b.high; }) {
+      Levels fifths = levels_of(b.high, j, 1);
+      for (std::uint64_t& x : fifths.eight) x <<= 4;
+      put_fifths(step + kHead + 2 * kNibbleTile + n / 16 * kFifthTile, n % 16, fifths);
     }
-    put_nibbles(step + kHead + n / 16 * kNibbleTile, n % 16, levels);
-    if constexpr (requires { b.high; })
-      put_fifths(step + kHead + 2 * kNibbleTile + n / 16 * kFifthTile, n % 16, levels);
   }
 }
 
@@ -138,14 +157,11 @@ void pack_q6k(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t 
     }
     for (int half = 0; half < 2; ++half)
       step[half * kPanel + n] = static_cast<std::byte>(b.scales[2 * j + half]);
-    std::uint8_t levels[kStep];
-    for (int k = 0; k < kStep; ++k) {
-      int low = b.low[64 * (j / 4) + 32 * (j & 1) + k] >> (j % 4 < 2 ? 0 : 4) & 15;
-      levels[k] =
-          static_cast<std::uint8_t>(low | (b.high[32 * (j / 4) + k] >> (j % 4 * 2) & 3) << 4);
-    }
-    put_nibbles(step + kHead + n / 16 * kNibbleTile, n % 16, levels);
-    put_sixths(step + kHead + 2 * kNibbleTile + n / 16 * kSixthTile, n % 16, levels);
+    put_nibbles(step + kHead + n / 16 * kNibbleTile, n % 16,
+                levels_of(b.low + 64 * (j / 4) + 32 * (j & 1), j % 4 < 2 ? 0 : 4, 15));
+    Levels sixths = levels_of(b.high + 32 * (j / 4), j % 4 * 2, 3);
+    for (std::uint64_t& x : sixths.eight) x <<= 4;
+    put_sixths(step + kHead + 2 * kNibbleTile + n / 16 * kSixthTile, n % 16, sixths);
   }
 }
 
