@@ -63,7 +63,9 @@ class Encoding {
       }
       bool first = at_start && segment.text.data() == text.data();
       const char* end = segment.text.data() + segment.text.size();
-      if (const WordSplitter* splitter = parts_.pre_tokenizer.splitter())
+      // An added token may be part of a character and leave the rest of it.
+      const WordSplitter* splitter = parts_.pre_tokenizer.splitter();
+      if (splitter != nullptr && utf8_valid(segment.text))
         splitter->for_each(segment.text, [&](std::string_view word) {
           add_word(word, static_cast<std::size_t>(end - word.data()));
         });
