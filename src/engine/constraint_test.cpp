@@ -94,6 +94,36 @@ std::string text_of(TokenStream& stream) {
   return out;
 }
 
+// At every place of many walks: what a mask has is accepted, what it has not is refused.
+TEST(Constraints, AMaskHasWhatIsAccepted) {
+  auto constraint = of_schema(kSchema);
+  std::mt19937 rng(3);
+  for (int walk = 0; walk < 150; ++walk) {
+    ConstraintMatcher matcher(constraint);
+    std::string text;
+    for (int step = 0; step < 120; ++step) {
+      auto mask = matcher.mask();
+      std::vector<std::int32_t> allowed;
+      for (std::int32_t t = 0; t < kVocab; ++t) {
+        auto at = static_cast<std::size_t>(t) / 64;
+        bool in = at < mask->words.size() && mask->words[at] >> (t % 64) & 1;
+        if (pieces()[t].empty()) {
+          ASSERT_FALSE(in) << t;
+          continue;
+        }
+        ConstraintMatcher copy = matcher;
+        ASSERT_EQ(copy.accept(t), in) << text << " and then " << pieces()[t];
+        if (in) allowed.push_back(t);
+      }
+      ASSERT_EQ(mask->any, !allowed.empty());
+      if (allowed.empty()) break;
+      std::int32_t next = allowed[rng() % allowed.size()];
+      text += pieces()[next];
+      ASSERT_TRUE(matcher.accept(next));
+    }
+  }
+}
+
 // In a pool for hardly more than one sequence, several choices at once, streams and all: what comes
 // out is valid and the same as alone.
 TEST(Constraints, EveryAnswerIsValid) {

@@ -109,8 +109,9 @@ TEST(Attention, AgreesWithRefOverRaggedBatches) {
       scene.step(*c.backend, found_cache, {1, 2}, {0, 0}, {37, 90});
       Tensor expected = scene.step(*ref, expected_cache, all, scene.history, scene.rows);
       Tensor found = scene.step(*c.backend, found_cache, all, scene.history, scene.rows);
-      // Tensor cores multiply in half precision.
-      EXPECT_LE(max_difference(expected, found), is_cuda(c) ? 1e-2f : 2e-5f)
+      // Tensor cores take queries and weights in the pages' type: 11 bits, or 8.
+      float allowed = !is_cuda(c) ? 2e-5f : s.dtype == DType::kBF16 ? 4e-2f : 5e-3f;
+      EXPECT_LE(max_difference(expected, found), allowed)
           << c.label << " heads " << s.heads << " dim " << s.head_dim << " type "
           << static_cast<int>(s.dtype);
     }

@@ -254,18 +254,52 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   }
 }
 
+template <typename F, int NT>
+void allow_tile_kernel(const Context& c) {
+  static bool allowed = false;
+  if (!allowed)
+    check(c,
+          cudaFuncSetAttribute(tile_kernel<F, NT>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               TileShape<F, NT>::kShared),
+          "shared memory");
+  allowed = true;
+}
+
 inline constexpr int kMostCluster = 8;  // blocks that every device with clusters can bring together
+
+// Clusters of so many blocks that the device runs at a time: they do not reach across its parts.
+template <typename F>
+int clusters_of(const Context& c, int blocks) {
+  static int known[kMostCluster + 1] = {};
+  if (known[blocks] > 0) return known[blocks];
+  auto* kernel = tile_kernel<F, 1>;
+  allow_tile_kernel<F, 1>(c);
+  cudaLaunchAttribute a{};
+  a.id = cudaLaunchAttributeClusterDimension;
+  a.val.clusterDim.x = a.val.clusterDim.z = 1, a.val.clusterDim.y = static_cast<unsigned>(blocks);
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(1, static_cast<unsigned>(blocks));
+  config.blockDim = kTileThreads;
+  config.dynamicSmemBytes = TileShape<F, 1>::kShared;
+  config.attrs = &a, config.numAttrs = 1;
+  check(c, cudaOccupancyMaxActiveClusters(&known[blocks], kernel, &config), "clusters");
+  return known[blocks] = std::max(known[blocks], 1);
+}
 
 // How K is parted: by the shape of the weights alone, so that sums do not depend on the rows.
 struct Parting {
   int blocks = 0, parts = 0, units = 0;
 };
-inline Parting part_k(const Context& c, const Job& job) {
+template <typename F>
+Parting part_k(const Context& c, const Job& job) {
   Parting p;
   int per_block = job.glu ? kTileWarps : kTilesPerBlock;
   p.blocks = (job.tiles + per_block - 1) / per_block;
-  int most = c.capability >= 90 ? kMostCluster : c.sms;
-  int wanted = std::max(1, std::min({c.sms / p.blocks, job.units / 2, most}));
+  int wanted = std::max(1, std::min(c.sms / p.blocks, job.units / 2));
+  if (c.capability >= 90) {
+    wanted = std::min(wanted, kMostCluster);
+    while (wanted > 1 && clusters_of<F>(c, wanted) < p.blocks) --wanted;
+  }
   p.units = (job.units + wanted - 1) / wanted;
   p.parts = (job.units + p.units - 1) / p.units;
   return p;
@@ -273,15 +307,8 @@ inline Parting part_k(const Context& c, const Job& job) {
 
 template <typename F, int NT>
 void launch_tile_kernel(Context& c, const Job& job, const Operands& in, const Parting& p) {
-  auto* kernel = tile_kernel<F, NT>;
-  static bool allowed = false;
-  if (!allowed)
-    check(c,
-          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               TileShape<F, NT>::kShared),
-          "shared memory");
-  allowed = true;
-  launch_cluster(c, kernel, c.capability >= 90 ? p.parts : 1,
+  allow_tile_kernel<F, NT>(c);
+  launch_cluster(c, tile_kernel<F, NT>, c.capability >= 90 ? p.parts : 1,
                  dim3(p.blocks, p.parts, in.tokens / (8 * NT)), kTileThreads,
                  TileShape<F, NT>::kShared, job, in, p.units);
 }
@@ -289,7 +316,7 @@ void launch_tile_kernel(Context& c, const Job& job, const Operands& in, const Pa
 // Rows in turns of as many as fit into the workspace.
 template <typename F>
 void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes) {
-  Parting p = part_k(c, job);
+  Parting p = part_k<F>(c, job);
   bool wide = TileShape<F, 8>::kShared <= c.shared_bytes;
   int nt = job.T <= 8 ? 1 : job.T <= 16 ? 2 : job.T <= 32 || !wide ? 4 : 8, width = nt * 8;
   std::int64_t cols = std::int64_t{job.units} * F::kCols;
