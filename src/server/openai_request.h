@@ -13,9 +13,6 @@
 namespace vitrine {
 
 inline constexpr std::size_t kMaxPrompts = 128;  // also of prompts times choices
-inline constexpr std::size_t kMaxSaltBytes = 256;
-inline constexpr double kMaxTimeoutSeconds = 1e6;
-inline constexpr int kMaxPriority = 1000;
 
 // How the answers of a chat are read.
 struct ChatCall {
