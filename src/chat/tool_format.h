@@ -14,10 +14,22 @@
 
 namespace vitrine {
 
+// What is new of a call. Ids are given by whoever shows them.
+struct CallPiece {
+  std::string name;       // where it begins
+  std::string arguments;  // more of them; together JSON, as the model wrote it
+  bool begins = false, ends = false;
+};
+
 // What was read: since the last time, or all of it.
 struct ChatOutput {
   std::string content, reasoning;
-  std::vector<ToolCall> calls;  // complete ones; ids are given by whoever shows them
+  std::vector<CallPiece> calls;  // one that does not begin goes on with the last one before
+
+  void begin_call(std::string name);
+  void add_arguments(std::string_view text);
+  void end_call();
+  void whole_call(ToolCall call);
 };
 
 // One answer; one thread.

@@ -124,8 +124,10 @@ TEST_F(EmbeddingsTest, BadRequestsNameTheField) {
   refused(R"({"input":["a",[4]]})", 400, "input[1]: found");
   refused(R"({"input":[4,64]})", 400, "input[1]");
   refused(R"({"input":{"a":1}})", 400, "input: found");
-  refused(R"({"input":"a","dimensions":0})", 400, "dimensions: found 0, allowed whole numbers from 1 to 32");
-  refused(R"({"input":"a","dimensions":33})", 400, "dimensions: found 33, allowed whole numbers from 1 to 32");
+  refused(R"({"input":"a","dimensions":0})", 400,
+          "dimensions: found 0, allowed whole numbers from 1 to 32");
+  refused(R"({"input":"a","dimensions":33})", 400,
+          "dimensions: found 33, allowed whole numbers from 1 to 32");
   refused(R"({"input":"a","encoding_format":"int8"})", 400, "encoding_format: found");
   refused(R"({"input":"a","pooling":"cls"})", 400, "pooling: found 'cls', allowed mean, last");
   refused(R"({"input":"a","temperature":1})", 400, "temperature");
