@@ -135,8 +135,7 @@ std::unique_ptr<AnswerParser> make_parser(const ToolFormat* format, const Reason
                                           bool reasoning) {
   std::unique_ptr<AnswerParser> out =
       format != nullptr ? format->make() : std::make_unique<PlainParser>();
-  if (tags == nullptr || tags->end.empty() || (format != nullptr && format->reads_reasoning))
-    return out;
+  if (tags == nullptr || tags->end.empty() || reads_reasoning(format)) return out;
   return std::make_unique<ReasoningParser>(*tags, reasoning, std::move(out));
 }
 

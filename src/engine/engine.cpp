@@ -349,7 +349,8 @@ std::unique_ptr<Sequence> Engine::make_sequence(const Request& request, int choi
         std::span(s->tokens).subspan(static_cast<std::size_t>(i) * P, P)));
   s->chain = std::make_unique<Chain>(request.sampling);
   bool bans = request.min_tokens > 0 && !s->bans.empty();
-  if (!request.logprobs && request.top_logprobs == 0 && !bans && !request.constraint)
+  if (!request.logprobs && request.top_logprobs == 0 && !bans && !request.constraint &&
+      !request.reasoning)
     s->device_draw = s->chain->on_device();
   s->waits_for_host = backend_->asynchronous() && !s->device_draw;
   if (s->chain->uses_history())

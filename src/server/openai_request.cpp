@@ -110,8 +110,8 @@ void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call&
   }
 }
 
-void read_text_constraint(const Api& api, JsonFields& fields, Request& r) {
-  const auto spec = read_constraint(fields);
+void compile_constraint(const Api& api, JsonFields& fields,
+                        const std::optional<ConstraintSpec>& spec, Request& r) {
   if (!spec || fields.error()) return;
   auto made = api.constraints.compile(api.tokenizer, *spec);
   if (made.ok())
@@ -128,7 +128,6 @@ void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Ca
   r.choices = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
   read_stream(fields, call);
   read_own(api, http, fields, call);
-  read_text_constraint(api, fields, r);
   r.max_backlog = call.stream ? api.stream_backlog : 0;
   // Of OpenAI's, without a meaning here.
   fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier",
@@ -172,6 +171,7 @@ void read_completion_fields(const Api& api, const HttpRequest& http, JsonFields&
   if (auto best = fields.integer("best_of", 1, kMaxChoices); best && *best != r.choices)
     fields.fail("best_of", fmt::format("found {}, allowed only the value of n, which is {}", *best,
                                        r.choices));
+  compile_constraint(api, fields, read_constraint(fields), r);
   read_stops(api, fields, {}, call);
   PromptField field{.name = "prompt", .plural = "prompts", .most = kMaxPrompts / r.choices};
   field.why_most = fmt::format(" of {} choices each", r.choices);
@@ -204,7 +204,8 @@ void read_chat_fields(const Api& api, const HttpRequest& http, JsonFields& field
     fields.fail("top_logprobs", "allowed only with \"logprobs\": true");
   refuse_chat_fields(fields);
   std::vector<std::int32_t> prompt;
-  call.chat = read_chat_call(api, fields, r, prompt);
+  auto constraint = read_constraint(fields);
+  call.chat = read_chat_call(api, fields, std::move(constraint), r, prompt);
   std::vector<std::string> stops;
   if (api.chat != nullptr) stops = api.chat->stops();
   read_stops(api, fields, std::move(stops), call);

@@ -21,6 +21,7 @@ struct ChatCall {
   bool in_reasoning = false;            // the prompt ended inside of it
   bool parallel = true;                 // several calls in an answer
   std::vector<std::int32_t> shown;      // special tokens that the parser has to see
+  bool reasoned = false;                // the prompt ended behind reasoning
 };
 
 // What a client asked for at one of the two endpoints.

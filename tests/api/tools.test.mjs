@@ -1,7 +1,11 @@
 // Tool calls through the clients people use, from a model of random weights.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
 import OpenAI from "openai";
+import { zodFunction } from "openai/helpers/zod";
+import { z } from "zod";
 import { Server } from "./server.mjs";
 import { template } from "./template.mjs";
 
@@ -72,4 +76,127 @@ test("openai's streaming helper", async () => {
   assert.equal(message.tool_calls[0].function.arguments, deltas);
   assert.equal(done.arguments, deltas);
   check(JSON.parse(deltas));
+});
+
+test("openai's parse gives arguments as objects", async () => {
+  const Weather = z.object({ city: z.enum(["Bern", "Rome"]), days: z.number().int().min(1).max(9) });
+  const parsed = await client.chat.completions.parse(
+    ask({ tools: [zodFunction({ name: "weather", parameters: Weather })] }));
+  for (const { function: f } of parsed.choices[0].message.tool_calls)
+    assert.ok(Weather.safeParse(f.parsed_arguments).success);
+});
+
+test("openai's tool runner executes a call", async () => {
+  const seen = [];
+  const runner = client.chat.completions.runTools({
+    ...ask({ tool_choice: { type: "function", function: { name: "weather" } } }),
+    tools: [{ type: "function", function: { ...tools[0].function, parse: JSON.parse,
+      function: (given) => (seen.push(given), "rain") } }] });
+  assert.equal(await runner.finalFunctionToolCallResult(), "rain");
+  assert.equal(seen.length, 1);
+  check(seen[0]);
+});
+
+test("reasoning within a budget, then what the answer must be", async () => {
+  const thinking = { chat_template_kwargs: { enable_thinking: true }, reasoning_budget: 6 };
+  const called = (await client.chat.completions.create(ask(thinking)));
+  for (const { function: f } of called.choices[0].message.tool_calls) check(JSON.parse(f.arguments));
+  assert.ok(called.choices[0].message.reasoning_content.length > 0);
+  assert.ok(called.usage.completion_tokens_details.reasoning_tokens < 20);
+  const text = { tools: undefined, tool_choice: undefined, regex: "[0-9]{3}", ...thinking };
+  for (const more of [{}, { chat_template_kwargs: {} }]) {
+    const { message, finish_reason } = (await client.chat.completions.create(ask({ ...text, ...more }))).choices[0];
+    assert.match(message.content, /^[0-9]{3}$/);
+    assert.equal(finish_reason, "stop");
+  }
+});
+
+const weather = (execute) => ({ weather: tool({ description: "the weather",
+  inputSchema: jsonSchema(parameters), execute }) });
+
+test("ai: generateText calls a tool, gets its result and goes on", async () => {
+  const provider = createOpenAICompatible({ name: "vitrine", baseURL: server.base });
+  const given = [];
+  const answer = await generateText({ model: provider(model), prompt: "The cat?", maxRetries: 0,
+    maxOutputTokens: 300, seed: 5, temperature: 1, toolChoice: { type: "tool", toolName: "weather" },
+    stopWhen: stepCountIs(2),
+    prepareStep: ({ stepNumber }) => stepNumber > 0 ? { toolChoice: "none" } : {},
+    tools: weather((input) => (given.push(input), { sky: "blue" })) });
+  assert.equal(answer.steps.length, 2);
+  assert.equal(answer.steps[0].finishReason, "tool-calls");
+  assert.ok(given.length > 0 && given.length === answer.steps[0].toolResults.length);
+  given.forEach(check);
+  assert.equal(typeof answer.text, "string");
+});
+
+test("ai: streamText shows a call's input as it is written", async () => {
+  const provider = createOpenAICompatible({ name: "vitrine", baseURL: server.base });
+  const stream = streamText({ model: provider(model), prompt: "The cat?", maxRetries: 0,
+    maxOutputTokens: 300, seed: 5, temperature: 1, toolChoice: { type: "tool", toolName: "weather" },
+    tools: weather() });
+  const inputs = {};
+  let pieces = 0;
+  for await (const part of stream.fullStream) {
+    if (part.type === "tool-input-start") inputs[part.id] = "";
+    if (part.type === "tool-input-delta") inputs[part.id] += part.delta, ++pieces;
+    assert.notEqual(part.type, "error", JSON.stringify(part));
+  }
+  const calls = await stream.toolCalls;
+  assert.ok(calls.length > 0 && pieces > 4 * calls.length);
+  for (const { toolCallId, toolName, input } of calls) {
+    assert.equal(toolName, "weather");
+    assert.deepEqual(JSON.parse(inputs[toolCallId]), input);
+    check(input);
+  }
+});
+
+// Choices, calls, forms, stop strings and streams at once, on pages for a fraction of them: the
+// answers are those of each request alone on a machine with room.
+test("everything together, with too few pages", async () => {
+  const crowded = await Server.start("--chat-template", template, "--sequences", "16",
+    "--ctx", "768", "--kv-tokens", "768", "--page-size", "16");
+  try {
+    const tight = new OpenAI({ baseURL: crowded.base, apiKey: "none", maxRetries: 0 });
+    const kinds = [
+      {},
+      { parallel_tool_calls: false, logprobs: true },
+      { tools: undefined, tool_choice: undefined, regex: "[a-z]{100,200}", stop: ["qq", "zz"] },
+      { tools: undefined, tool_choice: undefined, response_format: { type: "json_schema",
+        json_schema: { name: "w", strict: true, schema: parameters } } },
+      { chat_template_kwargs: { enable_thinking: true }, reasoning_budget: 9 },
+      { tool_choice: "auto", max_tokens: 90, stop: "the" },
+    ];
+    const requests = Array.from({ length: 18 }, (_, i) => ask({ ...kinds[i % kinds.length], seed: i, n: 3,
+      temperature: 1 }));
+    const strip = (choices) => choices.map(({ index, finish_reason, message }) => ({ index, finish_reason,
+      content: message.content ?? "", reasoning: message.reasoning_content ?? "",
+      calls: (message.tool_calls ?? []).map(({ function: f }) => [f.name, f.arguments]) }));
+    const streamed = async (who, body) => {
+      const out = Array.from({ length: 3 }, (_, index) => ({ index, finish_reason: null, message:
+        { content: "", reasoning_content: "", tool_calls: [] } }));
+      for await (const { choices } of await who.chat.completions.create({ ...body, stream: true }))
+        for (const { index, delta, finish_reason } of choices) {
+          const { message } = out[index];
+          out[index].finish_reason ??= finish_reason;
+          message.content += delta.content ?? "";
+          message.reasoning_content += delta.reasoning_content ?? "";
+          for (const call of delta.tool_calls ?? []) {
+            message.tool_calls[call.index] ??= { function: { name: call.function.name, arguments: "" } };
+            message.tool_calls[call.index].function.arguments += call.function.arguments;
+          }
+        }
+      return out;
+    };
+    const alone = [];
+    for (const body of requests) alone.push(strip((await client.chat.completions.create(body)).choices));
+    const together = await Promise.all(requests.map((body, i) => i % 2 === 0
+      ? streamed(tight, body) : tight.chat.completions.create(body).then((a) => a.choices)));
+    together.forEach((choices, i) => assert.deepEqual(strip(choices), alone[i], `request ${i}`));
+    const metrics = await (await fetch(`${crowded.url}/metrics`)).text();
+    const preempted = Number(metrics.match(/num_preemptions_total\{[^}]*\} (\d+)/)[1]);
+    assert.ok(preempted > 0, "nothing was preempted");
+    await crowded.expect_idle(1000);
+  } finally {
+    await crowded.stop();
+  }
 });

@@ -29,7 +29,9 @@ constexpr CallSyntax kSyntax{"<｜tool▁calls▁begin｜>",
                              "<｜tool▁calls▁end｜>",
                              "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
                              "\n```json\n",
-                             "\n```<｜tool▁call▁end｜>"};
+                             "\n```<｜tool▁call▁end｜>",
+                             true,
+                             "<｜tool▁calls▁begin｜>"};
 
 class Parser : public AnswerParser {
  public:
@@ -125,7 +127,7 @@ const ToolFormat kToolFormat_deepseek{
     30,
     [](std::string_view source) { return source.find("<｜tool▁call▁begin｜>") != source.npos; },
     kMarkers,
-    false,
+    {},
     kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 

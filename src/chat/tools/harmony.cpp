@@ -10,8 +10,14 @@ constexpr std::string_view kMarkers[] = {"<|channel|>", "<|message|>",   "<|end|
                                          "<|call|>",    "<|constrain|>", "<|return|>"};
 enum Marker { kChannel, kMessage, kEnd, kStart, kCall, kConstrain, kReturn };
 
-constexpr CallSyntax kSyntax{
-    "", "", "", "<|channel|>commentary to=functions.", " <|constrain|>json<|message|>", "", false};
+constexpr CallSyntax kSyntax{"",
+                             "",
+                             "",
+                             "<|channel|>commentary to=functions.",
+                             " <|constrain|>json<|message|>",
+                             "",
+                             false,
+                             " to=functions."};
 
 class Parser : public AnswerParser {
  public:
@@ -108,7 +114,8 @@ const ToolFormat kToolFormat_harmony{
       return source.find("<|channel|>") != source.npos && source.find("<|message|>") != source.npos;
     },
     kMarkers,
-    true,
+    {"<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant",
+     "<|channel|>final<|message|>"},
     kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 

@@ -43,8 +43,14 @@ std::optional<ToolCall> call_from_tags(std::string_view text) {
   return ToolCall{"", std::string(trimmed(*name)), to_json(arguments)};
 }
 
-constexpr CallSyntax kSyntax{"<tool_call>\n", "\n</tool_call>\n<tool_call>\n", "\n</tool_call>",
-                             "{\"name\": \"", "\", \"arguments\": ",           "}"};
+constexpr CallSyntax kSyntax{"<tool_call>\n",
+                             "\n</tool_call>\n<tool_call>\n",
+                             "\n</tool_call>",
+                             "{\"name\": \"",
+                             "\", \"arguments\": ",
+                             "}",
+                             true,
+                             "<tool_call>"};
 
 class Parser : public AnswerParser {
  public:
@@ -105,7 +111,7 @@ const ToolFormat kToolFormat_hermes{
     50,
     [](std::string_view source) { return source.find("<tool_call>") != source.npos; },
     kMarkers,
-    false,
+    {},
     kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 

@@ -109,7 +109,7 @@ const ToolFormat kToolFormat_llama3{
               source.find("<tool_call>") == source.npos);
     },
     kMarkers,
-    false,
+    {},
     kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::string_view kMarkers[] = {"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"};
 
-constexpr CallSyntax kSyntax{"[TOOL_CALLS][",       ", ", "]", "{\"name\": \"",
-                             "\", \"arguments\": ", "}"};
+constexpr CallSyntax kSyntax{"[TOOL_CALLS][",       ", ", "]",  "{\"name\": \"",
+                             "\", \"arguments\": ", "}",  true, "[TOOL_CALLS]"};
 
 class Parser : public AnswerParser {
  public:
@@ -94,7 +94,7 @@ const ToolFormat kToolFormat_mistral{
     20,
     [](std::string_view source) { return source.find("[TOOL_CALLS]") != source.npos; },
     kMarkers,
-    false,
+    {},
     kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 
