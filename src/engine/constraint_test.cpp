@@ -143,7 +143,8 @@ TEST(Constraints, EveryAnswerIsValid) {
     EXPECT_GT(preemptions, 0);
     for (std::size_t i = 0; i < streams.size(); ++i) {
       for (std::size_t c = 0; c < streams[i].size(); ++c) {
-        ASSERT_EQ(streams[i][c]->wait().reason, FinishReason::kStop) << texts[i][c];
+        Finish finish = streams[i][c]->wait();
+        ASSERT_EQ(finish.reason, FinishReason::kStop) << texts[i][c] << ": " << finish.error;
         ASSERT_TRUE(is_valid(texts[i][c]));
       }
       if (i % 10 != 0) continue;

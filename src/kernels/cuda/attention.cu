@@ -1,37 +1,13 @@
-// Storing K and V, and the attention that does everything: one warp a (row, head), f32 arithmetic. It
-// serves pages and heads that the tensor cores' kernels do not take (attention_tensor.h), and
+// Storing K and V, and the attention that does everything: one warp a (row, head), f32 arithmetic.
+// It serves pages and heads that the tensor cores' kernels do not take (attention_tensor.h), and
 // Context::deterministic: a row's positions are added up in ascending order, whatever its company.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "kernels/cuda/attention.h"
+
 #include "kernels/cuda/attention_tensor.h"
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/kv_head.cuh"
 
 namespace vitrine::cuda {
 namespace {
-
-// Element of a page: K at (head, offset, d), V behind all of K.
-__device__ std::int64_t element(const KvShape& s, std::int64_t page, int value, std::int64_t head,
-                                std::int64_t offset) {
-  std::int64_t half = std::int64_t{s.kv_heads} * s.page_size * s.head_dim;
-  return (2 * page + value) * half + (head * s.page_size + offset) * s.head_dim;
-}
-
-__device__ float load(const std::byte* data, DType type, std::int64_t i) {
-  if (type == DType::kF32) return reinterpret_cast<const float*>(data)[i];
-  if (type == DType::kF16) return __half2float(reinterpret_cast<const __half*>(data)[i]);
-  return __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(data)[i]);
-}
-
-__device__ void store(std::byte* data, DType type, std::int64_t i, float x) {
-  if (type == DType::kF32)
-    reinterpret_cast<float*>(data)[i] = x;
-  else if (type == DType::kF16)
-    reinterpret_cast<__half*>(data)[i] = __float2half_rn(x);
-  else
-    reinterpret_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16_rn(x);
-}
 
 __global__ void store_kv_kernel(KvCache cache, const float* k, const float* v,
                                 const std::int32_t* slots) {
@@ -42,8 +18,8 @@ __global__ void store_kv_kernel(KvCache cache, const float* k, const float* v,
   int width = s.kv_heads * s.head_dim;
   for (int i = threadIdx.x; i < width; i += blockDim.x) {
     int head = i / s.head_dim, d = i % s.head_dim;
-    store(cache.data, s.dtype, element(s, page, 0, head, offset) + d, k[t * width + i]);
-    store(cache.data, s.dtype, element(s, page, 1, head, offset) + d, v[t * width + i]);
+    store_kv_value(cache.data, s.dtype, element(s, page, 0, head, offset) + d, k[t * width + i]);
+    store_kv_value(cache.data, s.dtype, element(s, page, 1, head, offset) + d, v[t * width + i]);
   }
 }
 
@@ -63,32 +39,14 @@ __global__ void rope_store_kernel(RopeStore r, KvCache cache, const std::int32_t
   int head = is_q ? unit : (unit - H) % K;
   const float* from = is_q ? r.q + (t * H + head) * D : (is_v ? r.v : r.k) + (t * K + head) * D;
   float* x = shared + threadIdx.x / 32 * D;
-  float sum = 0;
-  for (int d = lane; d < D; d += 32) {
-    x[d] = from[d];
-    sum += x[d] * x[d];
-  }
-  const float* norm = is_q ? r.q_norm : is_v ? nullptr : r.k_norm;
-  if (norm != nullptr) {
-    float scale = 1 / sqrtf(warp_sum(sum) / static_cast<float>(D) + r.eps);
-    for (int d = lane; d < D; d += 32) x[d] = x[d] * scale * norm[d];
-  }
-  __syncwarp();
-  if (r.table != nullptr && !is_v)
-    for (int i = lane; i < r.half; i += 32) {
-      float2 turn = reinterpret_cast<const float2*>(r.table)[t * r.half + i];
-      float a = x[i], b = x[i + r.half];
-      x[i] = a * turn.x - b * turn.y;
-      x[i + r.half] = b * turn.x + a * turn.y;
-    }
-  __syncwarp();
+  turn_head(r, x, from, t, is_q ? r.q_norm : is_v ? nullptr : r.k_norm, !is_v, D);
   if (is_q) {
     for (int d = lane; d < D; d += 32) r.q[(t * H + head) * D + d] = x[d];
     return;
   }
   std::int64_t page = slots[t] / s.page_size, offset = slots[t] % s.page_size;
   std::int64_t to = element(s, page, is_v ? 1 : 0, head, offset);
-  for (int d = lane; d < D; d += 32) store(cache.data, s.dtype, to + d, x[d]);
+  for (int d = lane; d < D; d += 32) store_kv_value(cache.data, s.dtype, to + d, x[d]);
 }
 
 // One warp a (row, head): running maximum and sum over positions, D / 32 values a lane.
@@ -112,14 +70,14 @@ __global__ void attention_kernel(float* out, const float* q, KvCache cache,
     std::int64_t at = element(s, page, 0, kv, p % s.page_size);
     std::int64_t value_at = element(s, page, 1, kv, p % s.page_size);
     float score = 0;
-    for (int d = lane; d < D; d += 32) score += query[d] * load(cache.data, s.dtype, at + d);
+    for (int d = lane; d < D; d += 32) score += query[d] * load_kv(cache.data, s.dtype, at + d);
     score = warp_sum(score) * params.scale;
     if (params.softcap > 0) score = params.softcap * tanhf(score / params.softcap);
     float next = fmaxf(top, score), old = expf(top - next), now = expf(score - next);
     sum = sum * old + now;
     for (int j = 0; j < kMaxPerLane; ++j)
       if (lane + 32 * j < D)
-        acc[j] = acc[j] * old + now * load(cache.data, s.dtype, value_at + lane + 32 * j);
+        acc[j] = acc[j] * old + now * load_kv(cache.data, s.dtype, value_at + lane + 32 * j);
     top = next;
   }
   for (int j = 0; j < kMaxPerLane; ++j)

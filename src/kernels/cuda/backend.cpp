@@ -9,6 +9,7 @@
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/ops.h"
+#include "kernels/cuda/program.h"
 #include "kernels/cuda/table.h"
 #include "quant/format.h"
 
@@ -80,6 +81,9 @@ Status CudaBackend::start(const BackendOptions& options) {
   c_.workspace = static_cast<std::byte*>(workspace_.data());
   VT_TRY(tickets_, allocate_device(std::int64_t{kTickets} * 4));
   c_.tickets = static_cast<unsigned*>(tickets_.data());
+  if (!c_.deterministic && prepare_programs(c_)) {
+    VT_TRY(programs_, allocate_device(kProgramBytes));
+  }
   VT_TRY(staging_, allocate_pinned(2 * kStagingHalf));
   for (int i = 0; i < 2; ++i) {
     halves_[i].data = static_cast<std::byte*>(staging_.data()) + i * kStagingHalf;
@@ -231,20 +235,29 @@ void CudaBackend::forget_recordings() {
   for (auto& [key, recording] : recordings_)
     if (recording.graph != nullptr) cudaGraphExecDestroy(recording.graph);
   recordings_.clear();
+  programs_used_ = 0;
+}
+
+void CudaBackend::record(Recording& r, const std::function<void()>& calls) {
+  Program program(c_, static_cast<std::byte*>(programs_.data()) + programs_used_,
+                  programs_.data() ? kProgramBytes - programs_used_ : 0);
+  check(c_, cudaStreamBeginCapture(c_.stream, cudaStreamCaptureModeThreadLocal), "recording");
+  c_.program = programs_.data() ? &program : nullptr;
+  calls();
+  flush_program(c_);
+  c_.program = nullptr;
+  cudaGraph_t graph = nullptr;
+  check(c_, cudaStreamEndCapture(c_.stream, &graph), "recording");
+  check(c_, cudaGraphInstantiate(&r.graph, graph, 0), "recording");
+  check(c_, cudaGraphDestroy(graph), "recording");
+  programs_used_ += program.upload();
 }
 
 void CudaBackend::repeat(std::uint64_t key, const std::function<void()>& calls) {
   if (recordings_.size() >= kMostRecordings && !recordings_.contains(key)) forget_recordings();
   Recording& r = recordings_[key];
   if (synchronous_ || r.seen++ == 0) return calls();
-  if (r.graph == nullptr) {
-    check(c_, cudaStreamBeginCapture(c_.stream, cudaStreamCaptureModeThreadLocal), "recording");
-    calls();
-    cudaGraph_t graph = nullptr;
-    check(c_, cudaStreamEndCapture(c_.stream, &graph), "recording");
-    check(c_, cudaGraphInstantiate(&r.graph, graph, 0), "recording");
-    check(c_, cudaGraphDestroy(graph), "recording");
-  }
+  if (r.graph == nullptr) record(r, calls);
   c_.op = "a recorded step";
   check(c_, cudaGraphLaunch(r.graph, c_.stream), "replay");
 }
@@ -297,7 +310,8 @@ void CudaBackend::rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& 
   RopeStore r{q.f32(), k.f32(), v.f32(), q.dim(0), q.dim(1)};
   r.q_norm = pointer(norms.q), r.k_norm = pointer(norms.k), r.eps = norms.eps;
   r.table = pointer(table), r.half = table.defined() ? table.dim(1) : 0;
-  cuda::rope_store_kv(c_, r, cache, index.slots.i32());
+  if (!c_.program || !c_.program->rope_store(r, cache, index))
+    cuda::rope_store_kv(c_, r, cache, index.slots.i32());
 }
 
 void CudaBackend::rms_norm_(Tensor out, Tensor x, Tensor w, float eps) {
@@ -335,7 +349,8 @@ void CudaBackend::store_kv_(Tensor k, Tensor v, const KvCache& cache, const KvIn
 void CudaBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const KvIndex& index,
                              const AttentionParams& params) {
   Op op(*this, "attention", q);
-  cuda::attention(c_, out.f32(), q.f32(), q.dim(0), q.dim(1), cache, index, params);
+  if (!c_.program || !c_.program->attention(out.f32(), q.f32(), cache, index, params))
+    cuda::attention(c_, out.f32(), q.f32(), q.dim(0), q.dim(1), cache, index, params);
 }
 
 void CudaBackend::add_(Tensor out, Tensor a, Tensor b) {

@@ -91,11 +91,16 @@ class CudaBackend final : public Backend {
     int seen = 0;
     cudaGraphExec_t graph = nullptr;
   };
+  void record(Recording& r, const std::function<void()>& calls);
 
   Context c_;
   std::string description_;
   bool synchronous_ = false;
   Buffer workspace_, tickets_, staging_;
+  // Instructions of the recordings' programs (program.h), one behind the other. None: no programs.
+  static constexpr std::int64_t kProgramBytes = 16 << 20;
+  Buffer programs_;
+  std::int64_t programs_used_ = 0;
   std::array<Half, 2> halves_;
   int half_ = 0;
   std::array<Step, kSteps> steps_;

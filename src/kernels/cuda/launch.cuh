@@ -10,6 +10,7 @@ namespace vitrine::cuda {
 template <typename... Params, typename... Args>
 void launch(const Context& c, void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t shared,
             Args... args) {
+  if (c.program) flush_program(c);
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
@@ -36,6 +37,12 @@ __device__ inline void pdl_trigger() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
+}
+
+// __syncthreads() of the block's first kThreads threads; others must have ended or stay away.
+template <int kThreads>
+__device__ inline void sync_threads() {
+  asm volatile("bar.sync 0, %0;" ::"n"(kThreads) : "memory");
 }
 
 __device__ inline float warp_sum(float x) {

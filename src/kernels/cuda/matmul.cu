@@ -2,6 +2,7 @@
 #include "kernels/cuda/matmul.h"
 
 #include "kernels/cuda/matmul_kernels.cuh"
+#include "kernels/cuda/program.h"
 
 namespace vitrine::cuda {
 namespace {
@@ -9,46 +10,12 @@ namespace {
 // Above this, decoding the weights once more pays.
 constexpr int kMostTileRows = 128;
 
-// Runs the call with the format of that type.
-template <typename Call>
-void with_format(const Context& c, DType dtype, Call call) {
-  switch (static_cast<int>(dtype)) {
-    case 0:
-      return call(WeightF32{});
-    case 1:
-      return call(WeightF16{});
-    case 2:
-      return call(WeightQ4_0{});
-    case 8:
-      return call(WeightQ8_0{});
-    case 12:
-      return call(WeightQ4_K{});
-    case 13:
-      return call(WeightQ5_K{});
-    case 14:
-      return call(WeightQ6_K{});
-    case 30:
-      return call(WeightBF16{});
-    default:
-      fail(c, cudaErrorInvalidValue, "a weight of an unknown format");
-  }
-}
-
 void run(Context& c, Job& job, DType dtype) {
   c.shape[0] = job.T, c.shape[1] = job.segment[0].rows, c.shape[2] = job.K;
   job.tickets = c.tickets;
   job.partial = reinterpret_cast<float*>(c.workspace);
-  with_format(c, dtype, [&](auto format) {
-    using F = decltype(format);
-    job.units = (job.K + F::kCols - 1) / F::kCols;
-    if (!c.deterministic && few_fits<F>(c, job))
-      launch_few<F>(c, job);
-    else if (c.deterministic || job.T <= kMostTileRows ||
-             !launch_many<F>(c, job, c.workspace, c.workspace_bytes))
-      launch_tile<F>(c, job, c.workspace, c.workspace_bytes);
-  });
+  if (!c.program || !c.program->add(job, dtype)) launch_product(c, job, dtype);
 }
-
 Job make_job(const MatmulInput& in, std::int64_t K) {
   VT_CHECK(in.T > 0 && in.T <= INT32_MAX / 2 && K <= INT32_MAX / 8, "matmul: {} rows of {}", in.T,
            K);
@@ -72,6 +39,18 @@ Segment make_segment(const MatmulOutput& o, int first_tile) {
 }
 
 }  // namespace
+
+void launch_product(Context& c, Job job, DType dtype) {
+  with_format(c, dtype, [&](auto format) {
+    using F = decltype(format);
+    job.units = (job.K + F::kCols - 1) / F::kCols;
+    if (!c.deterministic && few_fits<F>(c, job))
+      launch_few<F>(c, job);
+    else if (c.deterministic || job.T <= kMostTileRows ||
+             !launch_many<F>(c, job, c.workspace, c.workspace_bytes))
+      launch_tile<F>(c, job, c.workspace, c.workspace_bytes);
+  });
+}
 
 void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const MatmulInput& in) {
   for (std::size_t i = 0; i < outputs.size() && in.T > 0;) {

@@ -62,13 +62,14 @@ struct FewX {
   __device__ float2 sum(int g, int) const { return {s0[g], kOne ? 0 : s1[g]}; }
 };
 
-// Sums over the `warps` warps of a token; all its threads get both.
+// Sums over the `warps` warps of a token; all its threads get both. kThreads: of the block.
+template <int kThreads>
 __device__ inline float2 token_reduce(float sum, float max, int warps) {
   __shared__ float2 scratch[16];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   sum = warp_sum(sum), max = warp_max(max);
   if (lane == 0) scratch[warp] = {sum, max};
-  __syncthreads();
+  sync_threads<kThreads>();
   float2 out{0, 0};
   for (int w = warp / warps * warps, end = w + warps; w < end; ++w)
     out = {out.x + scratch[w].x, fmaxf(out.y, scratch[w].y)};
@@ -101,29 +102,29 @@ __device__ inline float store_operands(std::uint32_t* to, int k, float4 x) {
   return (h0.x + h0.y) + (h1.x + h1.y);
 }
 
-// Waits for the kernels before this one and brings the rows as operands into shared memory. Each
-// token has its share of the block's threads; columns past K and tokens past T are zero.
-template <typename F, bool kAligned>
+// Calls wait(), after which the rows are there, and brings them as operands into shared memory.
+// Each token has its share of the block's threads; columns past K and tokens past T are zero.
+// kMost: float4 of x that a thread has at most.
+template <typename F, int kWarps, int kMost, bool kAligned, typename Wait>
 __device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs, int token_bytes,
-                             float* sums, int token_sums, float* inverse) {
-  constexpr int kVectors = kFewVectors / (32 * kFewWarps<F>);
-  int warps = kFewWarps<F> / tokens, token = threadIdx.x / 32 / warps;
+                             float* sums, int token_sums, float* inverse, Wait wait) {
+  int warps = kWarps / tokens, token = threadIdx.x / 32 / warps;
   int threads = warps * 32, thread = threadIdx.x % threads;
   const float* row = job.x + std::int64_t{token} * job.K;
   int end = token < job.T ? job.K : 0;
-  float4 v[kVectors], w[kVectors];
+  float4 v[kMost], w[kMost];
   if (job.norm)
 #pragma unroll
-    for (int i = 0; i < kVectors; ++i)
+    for (int i = 0; i < kMost; ++i)
       if (i * threads * 4 < cols)
         w[i] = load_row4<kAligned>(job.norm, (i * threads + thread) * 4, job.K);
-  pdl_wait();
+  wait();
 #pragma unroll
-  for (int i = 0; i < kVectors; ++i)
+  for (int i = 0; i < kMost; ++i)
     if (i * threads * 4 < cols) v[i] = load_row4<kAligned>(row, (i * threads + thread) * 4, end);
   float square = 0, amax = 0;
 #pragma unroll
-  for (int i = 0; i < kVectors; ++i) {
+  for (int i = 0; i < kMost; ++i) {
     if (i * threads * 4 >= cols) break;
     float4& x = v[i];
     if (job.norm) {
@@ -134,7 +135,7 @@ __device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs
   }
   float scale = 1;
   if (job.norm || F::kHalf) {
-    float2 both = token_reduce(square, amax, warps);
+    float2 both = token_reduce<32 * kWarps>(square, amax, warps);
     if (job.norm) scale = rsqrtf(both.x / static_cast<float>(job.K) + job.eps);
     if (F::kHalf) {
       float2 power = row_scale(both.y * scale);
@@ -144,7 +145,7 @@ __device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs
   }
   auto* to = reinterpret_cast<std::uint32_t*>(xs + token * token_bytes);
 #pragma unroll
-  for (int i = 0; i < kVectors; ++i) {
+  for (int i = 0; i < kMost; ++i) {
     if (i * threads * 4 >= cols) break;
     int k = (i * threads + thread) * 4;
     float sum = 0;
@@ -198,7 +199,7 @@ __device__ inline void group_barrier(int group, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "r"(threads) : "memory");
 }
 
-// Adds up the sums of a group's warps and writes the tile's outputs. One warp.
+// Adds up the sums of a group's warps and writes the tile's outputs. One warp. kSubs: 2 where glu.
 template <int kSubs>
 __device__ void finish_tile(const Job& job, int tile, int tokens, int warps, const float* sums,
                             const float* inverse) {
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ float inverse[8];
   pdl_trigger();
-  constexpr int kWarps = kFewWarps<F>;
+  constexpr int kWarps = kFewWarps<F>, kMost = kFewVectors / (32 * kWarps);
   int cols = job.units * F::kCols;
   const FewMemory<F, kSubs> memory(shape, cols);
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tokens = kOne ? 1 : shape.tokens;
@@ -257,11 +258,11 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
   UnitStream<F, kSubs> stream(job, begin, end, first_tile, stride);
   for (int i = 0; i < shape.ring; ++i) ring.fetch(stream.next());
   if (job.K % 4 == 0)
-    convert_rows<F, true>(job, tokens, cols, shared + memory.x, token_bytes, sums, token_sums,
-                          inverse);
+    convert_rows<F, kWarps, kMost, true>(job, tokens, cols, shared + memory.x, token_bytes, sums,
+                                         token_sums, inverse, pdl_wait);
   else
-    convert_rows<F, false>(job, tokens, cols, shared + memory.x, token_bytes, sums, token_sums,
-                           inverse);
+    convert_rows<F, kWarps, kMost, false>(job, tokens, cols, shared + memory.x, token_bytes, sums,
+                                          token_sums, inverse, pdl_wait);
   __syncthreads();
 
   int column = lane / 4, token = min(X::kPaired ? column / 2 : column, tokens - 1);
@@ -293,11 +294,10 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
   }
 }
 
-// As many groups as keep the multiprocessors equally busy: fewer warps have to meet.
-template <typename F>
-int choose_groups(const Context& c, const Job& job) {
+// As many groups of `all` warps as keep the multiprocessors equally busy: fewer have to meet.
+inline int choose_groups(const Context& c, const Job& job, int all) {
   auto use = [&](int groups) {
-    int warps = kFewWarps<F> / groups, slots = c.sms * groups;
+    int warps = all / groups, slots = c.sms * groups;
     int turns = (job.tiles + slots - 1) / slots, units = (job.units + warps - 1) / warps;
     return static_cast<double>(job.tiles) / turns / slots * job.units / units / warps;
   };
@@ -311,7 +311,7 @@ template <typename F, int kSubs>
 FewShape few_shape(const Context& c, const Job& job) {
   FewShape s{};
   s.tokens = few_tokens(job.T);
-  s.groups = choose_groups<F>(c, job);
+  s.groups = choose_groups(c, job, kFewWarps<F>);
   constexpr int kSlot = kFewWarps<F> * F::kWords * 4, kLeast = (kFewInFlight + kSlot - 1) / kSlot;
   int fixed = FewMemory<F, kSubs>(s, job.units * F::kCols).total;
   s.ring = std::clamp((kFewShared - fixed) / kSlot, kLeast, kMaxRing);

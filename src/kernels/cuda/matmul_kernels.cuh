@@ -31,6 +31,31 @@ struct Job {
   unsigned* tickets;
 };
 
+// Runs the call with the format of that type.
+template <typename Call>
+void with_format(const Context& c, DType dtype, Call call) {
+  switch (static_cast<int>(dtype)) {
+    case 0:
+      return call(WeightF32{});
+    case 1:
+      return call(WeightF16{});
+    case 2:
+      return call(WeightQ4_0{});
+    case 8:
+      return call(WeightQ8_0{});
+    case 12:
+      return call(WeightQ4_K{});
+    case 13:
+      return call(WeightQ5_K{});
+    case 14:
+      return call(WeightQ6_K{});
+    case 30:
+      return call(WeightBF16{});
+    default:
+      fail(c, cudaErrorInvalidValue, "a weight of an unknown format");
+  }
+}
+
 // Segment of a tile; the tile becomes its number within the segment.
 __device__ inline const Segment& segment_of(const Job& job, int& tile) {
   int s = 0;
@@ -69,6 +94,9 @@ __device__ inline bool last_block(unsigned* ticket, unsigned blocks) {
   if (last) __threadfence();
   return last;
 }
+
+// Chooses the kernel. Job::units is set here.
+void launch_product(Context& c, Job job, DType dtype);
 
 // Whether launch_few takes so many rows of this length.
 template <typename F>

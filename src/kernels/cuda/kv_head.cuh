@@ -1,0 +1,60 @@
+// A head's values on their way into and out of the KV pages.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/launch.cuh"
+
+namespace vitrine::cuda {
+
+// Element of a page: K at (head, offset, d), V behind all of K.
+__device__ inline std::int64_t element(const KvShape& s, std::int64_t page, int value,
+                                       std::int64_t head, std::int64_t offset) {
+  std::int64_t half = std::int64_t{s.kv_heads} * s.page_size * s.head_dim;
+  return (2 * page + value) * half + (head * s.page_size + offset) * s.head_dim;
+}
+
+__device__ inline float load_kv(const std::byte* data, DType type, std::int64_t i) {
+  if (type == DType::kF32) return reinterpret_cast<const float*>(data)[i];
+  if (type == DType::kF16) return __half2float(reinterpret_cast<const __half*>(data)[i]);
+  return __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(data)[i]);
+}
+
+__device__ inline void store_kv_value(std::byte* data, DType type, std::int64_t i, float x) {
+  if (type == DType::kF32)
+    reinterpret_cast<float*>(data)[i] = x;
+  else if (type == DType::kF16)
+    reinterpret_cast<__half*>(data)[i] = __float2half_rn(x);
+  else
+    reinterpret_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16_rn(x);
+}
+
+// One warp: a head of token t from global to shared memory, normed where there are weights for it
+// and rotated where asked and there is a table. Visible to the warp.
+__device__ inline void turn_head(const RopeStore& r, float* x, const float* from, std::int64_t t,
+                                 const float* norm, bool rotate, int D) {
+  int lane = threadIdx.x % 32;
+  float sum = 0;
+  for (int d = lane; d < D; d += 32) {
+    x[d] = __ldcg(from + d);
+    sum += x[d] * x[d];
+  }
+  if (norm != nullptr) {
+    float scale = 1 / sqrtf(warp_sum(sum) / static_cast<float>(D) + r.eps);
+    for (int d = lane; d < D; d += 32) x[d] = x[d] * scale * norm[d];
+  }
+  __syncwarp();
+  // The two of a rotary pair are half of the rotated part apart.
+  if (r.table != nullptr && rotate)
+    for (int i = lane; i < r.half; i += 32) {
+      float2 turn = reinterpret_cast<const float2*>(r.table)[t * r.half + i];
+      float a = x[i], b = x[i + r.half];
+      x[i] = a * turn.x - b * turn.y;
+      x[i + r.half] = b * turn.x + a * turn.y;
+    }
+  __syncwarp();
+}
+
+}  // namespace vitrine::cuda

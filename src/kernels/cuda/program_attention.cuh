@@ -1,0 +1,243 @@
+// Attention of a program: one token a sequence, keys and values straight from the pages to operands
+// of the tensor instruction. Sums do not mind in which order they are taken, so columns and
+// positions are dealt to the lanes such that each reads 16 bytes at a time.
+#pragma once
+
+#include "kernels/cuda/program.cuh"
+
+namespace vitrine::cuda {
+
+inline constexpr int kProgramSlice = 16;  // positions that a warp has at a time
+
+// Eight rows of eight 16-bit numbers, two a lane, transposed.
+__device__ inline std::uint32_t transpose8(std::uint32_t v) {
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %0;" : "+r"(v));
+  return v;
+}
+
+__device__ inline std::uint32_t word_of(const uint4& v, int i) {
+  return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
+
+// A warp's running result for up to eight heads, the columns of the products: scores are keys * q,
+// the result is values * weights. Lane l has heads 2 (l % 4) and that + 1; of 64 columns d it has
+// 8 (l / 4) .. 8 (l / 4) + 7.
+template <int kD, bool kHalf>
+struct LoneHeads {
+  std::uint32_t q[kD / 32][4];  // of head l / 4
+  float o[kD / 64][4][4] = {};
+  float top[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+
+  // Heads [G][kD] in shared memory.
+  __device__ void load(const float* heads, int G) {
+    int lane = threadIdx.x % 32, head = lane / 4;
+#pragma unroll
+    for (int b = 0; b < kD / 32; ++b) {
+      const auto* from =
+          reinterpret_cast<const float4*>(heads + head * kD + 32 * b + 8 * (lane % 4));
+      float4 x{}, y{};
+      if (head < G) x = from[0], y = from[1];
+      q[b][0] = pack2<kHalf>(x.x, x.y), q[b][1] = pack2<kHalf>(x.z, x.w);
+      q[b][2] = pack2<kHalf>(y.x, y.y), q[b][3] = pack2<kHalf>(y.z, y.w);
+    }
+  }
+
+  // The positions first .. first + 15, of which low .. last count; k: the first's key, v: its
+  // value.
+  __device__ void attend(const AttentionTask& a, const std::uint16_t* k, const std::uint16_t* v,
+                         int first, int low, int last) {
+    int lane = threadIdx.x % 32, c = lane / 4, part = lane % 4;
+    uint4 key[kD / 32][2], value[kD / 64][4];
+#pragma unroll
+    for (int b = 0; b < kD / 32; ++b)
+#pragma unroll
+      for (int n = 0; n < 2; ++n)
+        key[b][n] =
+            __ldcg(reinterpret_cast<const uint4*>(k + (8 * n + c) * kD + 32 * b + 8 * part));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      int p = 2 * part + i % 2 + i / 2 * 8;
+      bool counts = first + p >= low && first + p <= last;  // the rest may never have been written
+#pragma unroll
+      for (int b = 0; b < kD / 64; ++b) {
+        value[b][i] = {};
+        if (counts)
+          value[b][i] = __ldcg(reinterpret_cast<const uint4*>(v + p * kD + 64 * b + 8 * c));
+      }
+    }
+    float s[4] = {};  // positions c and c + 8 (of two) by two heads
+#pragma unroll
+    for (int b = 0; b < kD / 32; ++b) {
+      const uint4 &x = key[b][0], &y = key[b][1];
+      mma<kHalf>(s, {x.x, y.x, x.y, y.y}, q[b][0], q[b][1]);
+      mma<kHalf>(s, {x.z, y.z, x.w, y.w}, q[b][2], q[b][3]);
+    }
+    float base[2], factor[2];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      int p = first + c + i / 2 * 8;
+      float x = s[i] * a.scale;
+      if (a.softcap > 0) x = a.softcap * tanhf(x / a.softcap);
+      s[i] = p >= low && p <= last ? x * 1.44269504088896f : -INFINITY;
+    }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float high = fmaxf(s[h], s[2 + h]);
+#pragma unroll
+      for (int step = 4; step < 32; step *= 2)
+        high = fmaxf(high, __shfl_xor_sync(0xffffffff, high, step));
+      float next = fmaxf(top[h], high);
+      base[h] = next == -INFINITY ? 0 : next;
+      factor[h] = exp2f(top[h] - base[h]);
+      top[h] = next;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) s[i] = exp2f(s[i] - base[i % 2]);
+    sum[0] = fmaf(sum[0], factor[0], s[0] + s[2]);
+    sum[1] = fmaf(sum[1], factor[1], s[1] + s[3]);
+    std::uint32_t weight[2] = {transpose8(pack2<kHalf>(s[0], s[1])),
+                               transpose8(pack2<kHalf>(s[2], s[3]))};
+#pragma unroll
+    for (int b = 0; b < kD / 64; ++b)
+#pragma unroll
+      for (int t = 0; t < 4; ++t) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) o[b][t][i] *= factor[i % 2];
+        std::uint32_t w[4] = {word_of(value[b][0], t), word_of(value[b][1], t),
+                              word_of(value[b][2], t), word_of(value[b][3], t)};
+        mma<kHalf>(o[b][t],
+                   {__byte_perm(w[0], w[1], 0x5410), __byte_perm(w[0], w[1], 0x7632),
+                    __byte_perm(w[2], w[3], 0x5410), __byte_perm(w[2], w[3], 0x7632)},
+                   weight[0], weight[1]);
+      }
+  }
+
+  __device__ void store(float* to, int G) {
+    int lane = threadIdx.x % 32, c = lane / 4;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+#pragma unroll
+      for (int step = 4; step < 32; step *= 2) sum[h] += __shfl_xor_sync(0xffffffff, sum[h], step);
+      int head = 2 * (lane % 4) + h;
+      if (head >= G) continue;
+#pragma unroll
+      for (int b = 0; b < kD / 64; ++b)
+#pragma unroll
+        for (int t = 0; t < 4; ++t)
+          *reinterpret_cast<float2*>(to + head * kD + 64 * b + 8 * c + 2 * t) = {o[b][t][h],
+                                                                                 o[b][t][2 + h]};
+      if (c == 0) *reinterpret_cast<float2*>(to + G * kD + 2 * head) = {top[h], sum[h]};
+    }
+  }
+};
+
+// Element i of `count` results together: value(o, top, sum). kShared: they are in shared memory.
+template <int kD, bool kShared, typename Value>
+__device__ void merge_results(const float* results, int G, int count, int i, Value value) {
+  const int size = result_floats(kD, G);
+  auto load = [](const float* from) { return kShared ? *from : __ldcg(from); };
+  const float* ms = results + G * kD + i / kD * 2;
+  float top = -INFINITY, sum = 0, o = 0;
+#pragma unroll 4
+  for (int w = 0; w < count; ++w) top = fmaxf(top, load(ms + w * size));
+#pragma unroll 4
+  for (int w = 0; w < count; ++w) {
+    float factor = exp2f(load(ms + w * size) - top);
+    sum = fmaf(factor, load(ms + w * size + 1), sum);
+    o = fmaf(factor, load(results + w * size + i), o);
+  }
+  value(o, top, sum);
+}
+
+// One sequence and KV head, and one of the parts of its positions.
+template <int kD, bool kHalf>
+__device__ void attend_part(const AttentionTask& a, int s, int kv, int part, int most,
+                            float* shared) {
+  __shared__ bool is_last;
+  const int size = result_floats(kD, a.G);
+  const KvShape& shape = a.cache.shape;
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32, P = shape.page_size, K = shape.kv_heads;
+  int last = a.positions[s], low = a.window > 0 ? max(0, last - a.window + 1) : 0;
+  int begin = low / kProgramSlice, slices = last / kProgramSlice + 1 - begin;
+  int per_part = max((slices + most - 1) / most, kProgramWarps);
+  int parts = (slices + per_part - 1) / per_part;
+  if (part >= parts) return;
+  int end = begin + min(slices, (part + 1) * per_part);
+  begin += part * per_part;
+
+  float* heads = shared + kProgramWarps * size + warp * kD;
+  bool is_q = warp < a.G;
+  if (is_q || (warp < a.G + 2 && part == parts - 1)) {
+    bool is_v = warp == a.G + 1;
+    const float* from = is_q ? a.rope.q + (std::int64_t{s} * a.H + kv * a.G + warp) * kD
+                             : (is_v ? a.rope.v : a.rope.k) + (std::int64_t{s} * K + kv) * kD;
+    turn_head(a.rope, heads, from, s,
+              is_q   ? a.rope.q_norm
+              : is_v ? nullptr
+                     : a.rope.k_norm,
+              !is_v, kD);
+    if (!is_q) {
+      int slot = a.slots[s];
+      std::int64_t to = element(shape, slot / P, is_v ? 1 : 0, kv, slot % P);
+      for (int d = lane; d < kD; d += 32)
+        store_kv_value(a.cache.data, shape.dtype, to + d, heads[d]);
+    }
+  }
+  sync_threads<kProgramThreads>();
+  LoneHeads<kD, kHalf> result;
+  result.load(shared + kProgramWarps * size, a.G);
+  std::int64_t half = std::int64_t{K} * P * kD;
+#pragma unroll 1
+  for (int slice = begin + warp; slice < end; slice += kProgramWarps) {
+    int first = slice * kProgramSlice;
+    std::int64_t page = a.block_table[std::int64_t{s} * a.B + first / P];
+    const auto* k = reinterpret_cast<const std::uint16_t*>(a.cache.data) +
+                    element(shape, page, 0, kv, first % P);
+    result.attend(a, k, k + half, first, low, last);
+  }
+  result.store(shared + warp * size, a.G);
+  sync_threads<kProgramThreads>();
+  int count = a.G * kD, pair = s * K + kv;
+  float* out = a.out + (std::int64_t{s} * a.H + kv * a.G) * kD;
+  if (parts == 1) {
+    for (int i = threadIdx.x; i < count; i += kProgramThreads)
+      merge_results<kD, true>(shared, a.G, kProgramWarps, i,
+                              [&](float o, float, float sum) { out[i] = o / sum; });
+    return;
+  }
+  float* all = a.partial + std::int64_t{pair} * most * size;
+  float* mine = all + std::int64_t{part} * size;
+  for (int i = threadIdx.x; i < count; i += kProgramThreads)
+    merge_results<kD, true>(shared, a.G, kProgramWarps, i, [&](float o, float top, float sum) {
+      mine[i] = o;
+      if (i % kD != 0) return;
+      mine[a.G * kD + i / kD * 2] = top;
+      mine[a.G * kD + i / kD * 2 + 1] = sum;
+    });
+  __threadfence();
+  sync_threads<kProgramThreads>();
+  if (threadIdx.x == 0) {
+    is_last = atomicAdd(a.tickets + pair, 1) == static_cast<unsigned>(parts) - 1;
+    if (is_last) a.tickets[pair] = 0;
+    __threadfence();
+  }
+  sync_threads<kProgramThreads>();
+  if (!is_last) return;
+  for (int i = threadIdx.x; i < count; i += kProgramThreads)
+    merge_results<kD, false>(all, a.G, parts, i,
+                             [&](float o, float, float sum) { out[i] = o / sum; });
+}
+
+template <int kD, bool kHalf>
+__device__ void run_attention(const AttentionTask& a, float* shared) {
+  int pairs = a.S * a.cache.shape.kv_heads, blocks = static_cast<int>(gridDim.x);
+  int most = max(1, blocks / pairs);
+#pragma unroll 1
+  for (int item = static_cast<int>(blockIdx.x); item < pairs * most; item += blocks) {
+    int pair = item % pairs, kv_heads = a.cache.shape.kv_heads;
+    sync_threads<kProgramThreads>();  // the item before may still be read
+    attend_part<kD, kHalf>(a, pair / kv_heads, pair % kv_heads, item / pairs, most, shared);
+  }
+}
+
+}  // namespace vitrine::cuda

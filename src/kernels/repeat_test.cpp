@@ -1,0 +1,147 @@
+// Backend::repeat: what a backend makes of recorded calls computes what the calls compute.
+#include "kernels/testing.h"
+
+namespace vitrine::testing {
+namespace {
+
+struct LayerCase {
+  DType base, more;  // types of the weights; more: of v and down
+  int T, heads, kv_heads, head_dim, length, window;
+  float softcap;
+  bool norms, bias;
+  DType pages;
+};
+
+// One layer of a decoder, one token a sequence.
+class LayerScene {
+ public:
+  LayerScene(Backend& b, const LayerCase& s)
+      : b_(b), s_(s), E_(s.heads * s.head_dim), KV_(s.kv_heads * s.head_dim) {
+    x0_ = a_.random({s.T, E_});
+    x_ = a_.f32({s.T, E_}), h_ = a_.f32({s.T, kF}), scratch_ = a_.f32({s.T, kF}),
+    normed_ = a_.f32({s.T, E_});
+    q_ = a_.f32({s.T, s.heads, s.head_dim}), o_ = a_.f32({s.T, s.heads, s.head_dim});
+    k_ = a_.f32({s.T, s.kv_heads, s.head_dim}), v_ = a_.f32({s.T, s.kv_heads, s.head_dim});
+    norm_ = a_.random({E_}), head_norm_ = a_.random({s.head_dim}), bias_ = a_.random({KV_});
+    wq_ = weight(s.base, E_, E_), wk_ = weight(s.base, KV_, E_), wv_ = weight(s.more, KV_, E_);
+    wo_ = weight(s.base, E_, E_), gate_ = weight(s.base, kF, E_), up_ = weight(s.base, kF, E_);
+    down_ = weight(s.more, E_, kF);
+    fill_pages();
+    std::vector<std::int32_t> positions, offsets{0}, slots;
+    for (int t = 0; t < s.T; ++t) {
+      int last = s.length + 7 * t;
+      positions.push_back(last);
+      offsets.push_back(t + 1);
+      slots.push_back(pages_[t * B_ + last / kPage] * kPage + last % kPage);
+    }
+    index_ = {a_.i32(positions), a_.i32(offsets), a_.i32(slots), a_.i32(pages_).view({s.T, B_})};
+    table_ = a_.random({s.T, s.head_dim / 2, 2});
+  }
+
+  void run() {
+    InputNorm norm{norm_, 1e-5f, normed_};
+    Tensor q = q_.view({s_.T, E_}), k = k_.view({s_.T, KV_}), v = v_.view({s_.T, KV_});
+    MatmulPart parts[3] = {{q, wq_.get()}, {k, wk_.get()}, {v, wv_.get()}};
+    if (s_.bias) parts[2].bias = bias_;
+    b_.matmul_group(parts, x_, norm);
+    HeadNorms heads;
+    if (s_.norms) heads = {head_norm_, head_norm_, 1e-5f};
+    b_.rope_store_kv(q_, k_, v_, heads, table_, cache_, index_);
+    b_.attention(o_, q_, cache_, index_, {0.1f, s_.window, s_.softcap});
+    b_.matmul_add(x_, normed_, o_.view({s_.T, E_}), *wo_);
+    b_.matmul_glu(h_, scratch_, x_, norm, *gate_, {}, *up_, {}, Activation::kSilu);
+    b_.matmul_add(x_, normed_, h_, *down_);
+  }
+
+  // What the n-th time of asking gives.
+  Tensor result(std::uint64_t key) {
+    b_.write(x_.data, x0_.data, x0_.shape.elements() * 4);
+    b_.begin_step(1, false);
+    b_.repeat(key, [&] {
+      run();
+      run();  // the second layer: programs of more than one
+    });
+    b_.wait(b_.end_step());
+    Tensor out = a_.f32({s_.T, E_});
+    std::memcpy(out.data, x_.data, static_cast<std::size_t>(x_.shape.elements()) * 4);
+    return out;
+  }
+
+ private:
+  static constexpr int kPage = 32, kF = 768;
+
+  std::unique_ptr<Weight> weight(DType dtype, int rows, int cols) {
+    MatrixSource m = a_.matrix(*find_format(dtype), rows, cols, 0.02f);
+    auto w = b_.pack(m, WeightUse::kMatmul);
+    EXPECT_TRUE(w.ok()) << (w.ok() ? "" : w.error().message);
+    return std::move(w).value();
+  }
+  // Keys and values of the positions before; NaN behind them.
+  void fill_pages() {
+    int longest = s_.length + 7 * s_.T + 1;
+    B_ = (longest + kPage - 1) / kPage + 1;
+    KvShape shape{s_.kv_heads, s_.head_dim, kPage, s_.pages};
+    memory_ = std::move(b_.allocate(b_.kv_page_bytes(shape) * B_ * s_.T)).value();
+    std::vector<std::byte> nan(static_cast<std::size_t>(b_.kv_page_bytes(shape) * B_ * s_.T),
+                               std::byte{0xff});
+    b_.write(memory_.data(), nan.data(), static_cast<std::int64_t>(nan.size()));
+    cache_ = {shape, std::int64_t{B_} * s_.T, static_cast<std::byte*>(memory_.data())};
+    for (int i = 0; i < B_ * s_.T; ++i) pages_.push_back((i * 7 + 3) % (B_ * s_.T));
+    for (int t = 0; t < s_.T; ++t) {
+      int n = s_.length + 7 * t;
+      std::vector<std::int32_t> positions, slots;
+      for (int p = 0; p < n; ++p) {
+        positions.push_back(p);
+        slots.push_back(pages_[t * B_ + p / kPage] * kPage + p % kPage);
+      }
+      KvIndex index{a_.i32(positions), a_.i32({0, n}), a_.i32(slots), a_.i32({0}).view({1, 1})};
+      if (n > 0)
+        b_.store_kv(a_.random({n, s_.kv_heads, s_.head_dim}),
+                    a_.random({n, s_.kv_heads, s_.head_dim}), cache_, index);
+    }
+  }
+
+  Backend& b_;
+  LayerCase s_;
+  int E_, KV_, B_ = 0;
+  Arena a_{5};
+  Tensor x0_, x_, h_, scratch_, normed_, q_, k_, v_, o_, norm_, head_norm_, bias_, table_;
+  std::unique_ptr<Weight> wq_, wk_, wv_, wo_, gate_, up_, down_;
+  std::vector<std::int32_t> pages_;
+  Buffer memory_;
+  KvCache cache_{};
+  KvIndex index_{};
+};
+
+TEST(Repeat, ALayerIsWhatItsOpsAre) {
+  auto backend = create_backend("cuda", {});
+  if (!backend.ok()) GTEST_SKIP() << backend.error().message;
+  constexpr DType kQ4_0{2}, kQ8_0{8}, kQ4_K{12}, kQ5_K{13}, kQ6_K{14};
+  constexpr DType kBF16 = DType::kBF16, kF16 = DType::kF16;
+  std::uint64_t key = 1;
+  for (const LayerCase& s :
+       std::vector<LayerCase>{{kBF16, kBF16, 1, 4, 2, 64, 0, 0, 0, false, false, kF16},
+                              {kBF16, kBF16, 1, 8, 2, 64, 700, 0, 0, false, true, kBF16},
+                              {kF16, kF16, 1, 4, 1, 128, 333, 0, 0, true, false, kF16},
+                              {kQ8_0, kQ8_0, 1, 8, 1, 64, 1500, 100, 0, false, false, kF16},
+                              {kQ4_K, kQ6_K, 1, 4, 4, 128, 40, 0, 30, false, false, kF16},
+                              {kQ5_K, kQ4_0, 1, 4, 2, 128, 5000, 0, 0, true, true, kBF16},
+                              {kQ4_0, kBF16, 2, 4, 2, 64, 31, 0, 0, false, false, kF16},
+                              {kQ4_K, kQ6_K, 3, 8, 2, 64, 600, 64, 0, false, true, kF16},
+                              {kBF16, kQ8_0, 4, 4, 2, 64, 64, 0, 0, false, false, kF16},
+                              {kQ8_0, kQ8_0, 8, 4, 2, 64, 300, 0, 0, false, false, kF16},
+                              {kQ6_K, kQ5_K, 7, 4, 2, 64, 15, 0, 0, false, false, kF16}}) {
+    LayerScene scene(**backend, s);
+    Tensor plain = scene.result(++key);
+    float size = 0;
+    for (std::int64_t i = 0; i < plain.shape.elements(); ++i)
+      size = std::max(size, std::fabs(plain.f32()[i]));
+    for (int time = 0; time < 3; ++time)
+      EXPECT_LE(max_difference(plain, scene.result(key)), 5e-3f * size)
+          << "type " << static_cast<int>(s.base) << ", " << s.T << " rows, " << s.length
+          << " positions, time " << time << ", numbers of up to " << size;
+  }
+}
+
+}  // namespace
+}  // namespace vitrine::testing
