@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <cstring>
+
 namespace vitrine {
 namespace {
 
@@ -71,6 +73,14 @@ void utf8_append(std::string& out, char32_t code) {
 
 bool utf8_valid(std::string_view text) {
   while (!text.empty()) {
+    std::uint64_t eight;
+    if (text.size() >= sizeof eight) {
+      std::memcpy(&eight, text.data(), sizeof eight);
+      if ((eight & 0x8080808080808080u) == 0) {
+        text.remove_prefix(sizeof eight);
+        continue;
+      }
+    }
     Utf8Char c = utf8_next(text);
     if (!c.valid) return false;
     text.remove_prefix(c.length);

@@ -57,6 +57,16 @@ Result<Windows> ScoringFlags::read(const Tokenizer* tokenizer, const std::string
   return out;
 }
 
+Result<std::shared_ptr<TokenStream>> submit_for_logits(Engine& engine,
+                                                       const std::vector<std::int32_t>& prompt) {
+  Request request;
+  request.prompt = prompt;
+  request.max_tokens = 0;
+  for (int i = 0; i + 1 < static_cast<int>(prompt.size()); ++i)
+    request.logit_positions.push_back(i);
+  return engine.submit(std::move(request));
+}
+
 void show_progress(std::size_t done, std::size_t all) {
   if (isatty(STDERR_FILENO) == 0) return;
   fmt::print(stderr, "\r{} of {} windows{}", done, all, done == all ? "\r\033[K" : "");

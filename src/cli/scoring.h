@@ -30,6 +30,10 @@ struct ScoringFlags {
   Result<Windows> read(const Tokenizer* tokenizer, const std::string& model) const;
 };
 
+// The logits of all positions but the last, to be read from the stream once it has finished.
+Result<std::shared_ptr<TokenStream>> submit_for_logits(Engine& engine,
+                                                       const std::vector<std::int32_t>& prompt);
+
 // "12 of 100 windows", replacing itself, on a terminal only.
 void show_progress(std::size_t done, std::size_t all);
 

@@ -244,21 +244,46 @@ void Backend::matmul_add_(Tensor out, Tensor scratch, Tensor x, const Weight& w,
   add(out, out, scratch);
 }
 
-void Backend::rope_store_kv(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
-                            const KvCache& cache, const KvIndex& index) {
+namespace {
+
+void expect_heads(const char* op, Tensor q, Tensor k, Tensor v, const HeadNorms& norms,
+                  Tensor table, const KvCache& cache, const KvIndex& index) {
   const KvShape& s = cache.shape;
-  expect_f32("rope_store_kv", "q", q, {-1, -1, s.head_dim});
-  expect_f32("rope_store_kv", "k", k, {q.dim(0), s.kv_heads, s.head_dim});
-  expect_f32("rope_store_kv", "v", v, k.shape);
-  expect_index("rope_store_kv", q.dim(0), index);
+  expect_f32(op, "q", q, {-1, -1, s.head_dim});
+  expect_f32(op, "k", k, {q.dim(0), s.kv_heads, s.head_dim});
+  expect_f32(op, "v", v, k.shape);
+  expect_index(op, q.dim(0), index);
   if (table.defined()) {
-    expect_f32("rope_store_kv", "table", table, {q.dim(0), -1, 2});
-    VT_CHECK(2 * table.dim(1) <= s.head_dim, "rope_store_kv: {} rotary dims in heads of {}",
+    expect_f32(op, "table", table, {q.dim(0), -1, 2});
+    VT_CHECK(2 * table.dim(1) <= s.head_dim, "{}: {} rotary dims in heads of {}", op,
              2 * table.dim(1), s.head_dim);
   }
   for (const Tensor* norm : {&norms.q, &norms.k})
-    if (norm->defined()) expect_f32("rope_store_kv", "norm", *norm, {s.head_dim});
+    if (norm->defined()) expect_f32(op, "norm", *norm, {s.head_dim});
+}
+
+}  // namespace
+
+void Backend::rope_store_kv(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+                            const KvCache& cache, const KvIndex& index) {
+  expect_heads("rope_store_kv", q, k, v, norms, table, cache, index);
   rope_store_kv_(q, k, v, norms, table, cache, index);
+}
+
+void Backend::attend(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+                     const KvCache& cache, const KvIndex& index, const AttentionParams& params) {
+  expect_heads("attend", q, k, v, norms, table, cache, index);
+  expect_f32("attend", "out", out, q.shape);
+  VT_CHECK(q.dim(1) % cache.shape.kv_heads == 0, "attend: {} heads over {} kv heads", q.dim(1),
+           cache.shape.kv_heads);
+  attend_(out, q, k, v, norms, table, cache, index, params);
+}
+
+void Backend::attend_(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNorms& norms,
+                      Tensor table, const KvCache& cache, const KvIndex& index,
+                      const AttentionParams& params) {
+  rope_store_kv(q, k, v, norms, table, cache, index);
+  attention(out, q, cache, index, params);
 }
 
 void Backend::rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,

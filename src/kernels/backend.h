@@ -261,6 +261,10 @@ class Backend {
   void rope_store_kv(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
                      const KvCache& cache, const KvIndex& index);
 
+  // rope_store_kv and attention. q and k need not be rotated afterwards.  out, q (T,H,D)
+  void attend(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+              const KvCache& cache, const KvIndex& index, const AttentionParams& params);
+
   // For asynchronous backends only: what keeps a sampled token on the device.
   // ids[t] = last[-1 - ids[t]] where ids[t] is negative.  ids (T) i32, last (slots) i32
   void feed_tokens(Tensor ids, Tensor last);
@@ -292,6 +296,9 @@ class Backend {
   virtual void matmul_add_(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias);
   virtual void rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
                               const KvCache& cache, const KvIndex& index);
+  virtual void attend_(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNorms& norms,
+                       Tensor table, const KvCache& cache, const KvIndex& index,
+                       const AttentionParams& params);
   virtual void feed_tokens_(Tensor ids, Tensor last);
   virtual void draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits, bool greedy);
 

@@ -44,8 +44,7 @@ Tensor Attention::heads_of(Backend& b, const ModelInput& in, int layer, Tensor x
   Tensor qh = qs.view({T, H, D}), kh = ks.view({T, K, D}), vh = vs.view({T, K, D});
   const KvCache& cache = in.caches[layer];
   const KvIndex& index = in.groups[in.group_of[layer]];
-  b.rope_store_kv(qh, kh, vh, norms, rope, cache, index);
-  b.attention(as.view({T, H, D}), qh, cache, index, params);
+  b.attend(as.view({T, H, D}), qh, kh, vh, norms, rope, cache, index, params);
   return as;
 }
 

@@ -1,7 +1,10 @@
 #include "sampling/candidates.h"
 
+#include <immintrin.h>
+
 #include "base/check.h"
 #include "sampling/logprobs.h"
+#include "sampling/weight_sum.h"
 
 namespace vitrine {
 namespace {
@@ -65,6 +68,24 @@ std::size_t gather(std::span<const float> logits, const std::uint64_t* weights, 
   return n;
 }
 
+// Calls f(i) for every i with logits[i] > threshold, ascending; f may raise the threshold, and
+// stops all by returning false. Few pass where it matters, so eight are looked at together.
+template <typename F>
+void for_each_above(std::span<const float> logits, const float& threshold, F f) {
+  std::size_t i = 0;
+  for (; i + 8 <= logits.size(); i += 8) {
+    const __m256 above =
+        _mm256_cmp_ps(_mm256_loadu_ps(&logits[i]), _mm256_set1_ps(threshold), _CMP_GT_OQ);
+    for (auto mask = static_cast<unsigned>(_mm256_movemask_ps(above)); mask != 0;
+         mask &= mask - 1) {
+      const std::size_t at = i + static_cast<std::size_t>(std::countr_zero(mask));
+      if (logits[at] > threshold && !f(at)) return;
+    }
+  }
+  for (; i < logits.size(); ++i)
+    if (logits[i] > threshold && !f(i)) return;
+}
+
 // The k best of dense logits. Ids ascend, so one that only equals the k-th best so far comes after
 // it. On average about k * ln(V / k) tokens pass the threshold; at worst the work is still linear.
 std::size_t gather_best(std::span<const float> logits, std::size_t k, Candidate* out) {
@@ -77,34 +98,29 @@ std::size_t gather_best(std::span<const float> logits, std::size_t k, Candidate*
     threshold = out[k - 1].logit;
     n = k;
   };
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (!(logits[i] > threshold)) continue;
-    if (n == room) {
-      shrink();
-      if (!(logits[i] > threshold)) continue;
-    }
-    out[n++] = {logits[i], static_cast<std::int32_t>(i), 0};
-  }
+  for_each_above(logits, threshold, [&](std::size_t i) {
+    if (n == room) shrink();
+    if (logits[i] > threshold) out[n++] = {logits[i], static_cast<std::int32_t>(i), 0};
+    return true;
+  });
   shrink();
   return n;
 }
 
 // Dense weights. Locals only: the compiler must see that no store changes what the loop reads.
-std::uint64_t weigh_all(std::span<const float> logits, double max, double scale,
-                        std::uint64_t* weights) {
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const std::uint64_t w = weight((max - logits[i]) * scale);
-    weights[i] = w;
-    total += w;
-  }
-  return total;
+void weigh_all(std::span<const float> logits, double max, double scale, std::uint64_t* weights) {
+  for (std::size_t i = 0; i < logits.size(); ++i) weights[i] = weight((max - logits[i]) * scale);
 }
 
 }  // namespace
 
 Scratch::Scratch(std::size_t vocab)
-    : logits(vocab), allowed(vocab), weights(vocab), items(vocab + 1), buckets(vocab), sums(kBuckets) {
+    : logits(vocab),
+      allowed(vocab),
+      weights(vocab),
+      items(vocab + 1),
+      buckets(vocab),
+      sums(kBuckets) {
   VT_CHECK(vocab <= kMaxVocab, "vocabulary of {}", vocab);
 }
 
@@ -150,7 +166,7 @@ void Candidates::refresh_max() {
 
 void Candidates::weigh() {
   if (weighed_) return;
-  total_ = listed_ ? weigh_list() : weigh_all(dense_, max_, scale_, scratch_.weights.data());
+  total_ = listed_ ? weigh_list() : sum_weights(dense_, max_, scale_);
   weighed_ = true;
 }
 
@@ -175,8 +191,10 @@ void Candidates::keep_first(std::size_t k) {
     std::nth_element(items().begin(), items().begin() + (k - 1), items().end(), before);
     count_ = k;
   } else if (k == 1) {
-    const auto best = std::find(dense_.begin(), dense_.end(), max_);
-    scratch_.items[0] = {max_, static_cast<std::int32_t>(best - dense_.begin()), 0};
+    for_each_above(dense_, std::nextafter(max_, kMasked), [&](std::size_t i) {
+      scratch_.items[0] = {max_, static_cast<std::int32_t>(i), 0};
+      return false;
+    });
     count_ = 1;
   } else {
     count_ = gather_best(dense_, k, scratch_.items.data());
@@ -199,8 +217,16 @@ void Candidates::keep_within(double limit) {
                                     [&](const Candidate& c) { return keep(c.logit); });
     count_ = static_cast<std::size_t>(end - items().begin());
   } else {
-    count_ = gather(dense_, scratch_.weights.data(), scratch_.items.data(),
-                    [&](std::size_t i) { return keep(dense_[i]); });
+    // A threshold surely below what is kept; the definition decides.
+    const auto around =
+        static_cast<float>(std::max<double>(max_ - limit / scale_ * 1.000001, -kMost));
+    const float threshold = std::nextafter(around - std::fabs(around) * 1e-6f, kMasked);
+    std::size_t n = 0;
+    for_each_above(dense_, threshold, [&](std::size_t i) {
+      if (keep(dense_[i])) scratch_.items[n++] = {dense_[i], static_cast<std::int32_t>(i), 0};
+      return true;
+    });
+    count_ = n;
   }
   listed_ = true;
   weighed_ = false;
@@ -225,7 +251,7 @@ double Candidates::mean_nats() {
   if (listed_)
     for (const Candidate& c : items()) add(c.logit, c.weight);
   else
-    for (std::size_t i = 0; i < count_; ++i) add(dense_[i], scratch_.weights[i]);
+    for (const float x : dense_) add(x, weight(nats(x)));
   return static_cast<double>(sum) / static_cast<double>(total_);
 }
 
@@ -244,10 +270,29 @@ void Candidates::sum_buckets(double centre) {
     return;
   }
   const double max = max_, scale = scale_;
+  weigh_all(dense_, max, scale, scratch_.weights.data());
   std::int32_t* const buckets = scratch_.buckets.data();
   for (std::size_t i = 0; i < count_; ++i)
     buckets[i] = bucket_of(std::fabs((max - dense_[i]) * scale - centre));
   for (std::size_t i = 0; i < count_; ++i) scratch_.sums[buckets[i]] += scratch_.weights[i];
+}
+
+// Lists the dense candidates near the best, if they are few and reach `target`: then no other
+// matters. Mostly so.
+void Candidates::list_near(std::uint64_t target) {
+  constexpr double kNats = 12;
+  constexpr std::size_t kMany = 4096;
+  const auto threshold = static_cast<float>(std::max<double>(max_ - kNats / scale_, -kMost));
+  std::size_t n = 0;
+  for_each_above(dense_, threshold, [&](std::size_t i) {
+    scratch_.items[n++] = {dense_[i], static_cast<std::int32_t>(i), 0};
+    return n < kMany;
+  });
+  if (n == kMany || n == 0) return;
+  const std::size_t all = count_;
+  count_ = n;
+  listed_ = weigh_list() >= target;
+  if (!listed_) count_ = all;
 }
 
 // Lists the candidates of the bucket `crossing`, after all nearer ones if `prefix` (else those are
@@ -294,6 +339,7 @@ std::size_t Candidates::select(std::size_t first, std::uint64_t target, double c
 // Without `prefix`, only the last element is of interest and the ones before it may be missing.
 std::size_t Candidates::reach(std::uint64_t target, double centre, bool prefix) {
   constexpr std::size_t kFewEnough = 256;
+  if (!listed_ && centre == 0) list_near(target);
   if (listed_ && count_ <= kFewEnough) return select(0, target, centre);
   sum_buckets(centre);
   std::size_t crossing = 0;

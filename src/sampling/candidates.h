@@ -4,9 +4,9 @@
 // The order of candidates, wherever one is needed (cuts, ties, drawing), is fixed: descending
 // logit, then ascending id. Nothing here sorts more than it must: a set starts as a view of the
 // model's logits (dense), becomes a list at the first cut, and is only ever partitioned around the
-// place in the order that a cut or a draw asks for: a histogram finds the neighbourhood, a
-// quickselect the place in it. Weights are integers (base/draw_weight.h), so the outcome is the
-// same as that of a full sort.
+// place in the order that a cut or a draw asks for: mostly among the few near the best, else a
+// histogram finds the neighbourhood; a quickselect finds the place in it. Weights are integers
+// (base/draw_weight.h), so the outcome is the same as that of a full sort.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Scratch {
 
   std::vector<float> logits;           // [V], edited logits
   std::vector<float> allowed;          // [V], logits without the banned tokens
-  std::vector<std::uint64_t> weights;  // [V]
+  std::vector<std::uint64_t> weights;  // [V], of dense candidates, for the histogram
   std::vector<Candidate> items;        // [V + 1]; gathering writes one past what it keeps
   std::vector<std::int32_t> buckets;   // [V]
   std::vector<std::uint64_t> sums;     // weight by bucket
@@ -79,8 +79,9 @@ class Candidates {
 
   void own();          // edits are about to come: copies the view, applies the pending factor
   void refresh_max();  // after edits and after cuts that may have dropped the best
-  void weigh();        // brings weights and total_ up to date
+  void weigh();        // brings total_ up to date, and the weights of a list
   std::uint64_t weigh_list();
+  void list_near(std::uint64_t target);
   void sum_buckets(double centre);
   std::size_t list_buckets(std::size_t crossing, double centre, bool prefix);
   std::size_t select(std::size_t first, std::uint64_t target, double centre);

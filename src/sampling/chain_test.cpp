@@ -7,6 +7,7 @@
 #include <random>
 
 #include "sampling/rng.h"
+#include "sampling/weight_sum.h"
 
 namespace vitrine {
 
@@ -213,6 +214,19 @@ TEST(Chain, AgreesWithAFullSortOnRandomRowsParamsAndOrders) {
     const Choice choice = Chain(params).sample(row, history, {seed, 3, position, false}, scratch);
     ASSERT_EQ(choice.status, LogitsStatus::kOk);
     ASSERT_EQ(choice.token, expected) << "case " << i << ", vocabulary " << vocab;
+  }
+}
+
+TEST(WeightSum, IsTheSumOfTheWeights) {
+  std::mt19937 random(9);
+  for (std::size_t vocab : {1, 2, 7, 8, 9, 101, 5003}) {
+    const std::vector<float> row = random_row(random, vocab);
+    const double max = *std::max_element(row.begin(), row.end());
+    for (double scale : {1.0, 0.5, 1 / 0.7, 1e6}) {
+      std::uint64_t expected = 0;
+      for (float x : row) expected += weight((max - x) * scale);
+      EXPECT_EQ(sum_weights(row, max, scale), expected) << vocab << " " << scale;
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "sampling/weight_sum.h"
 
 namespace vitrine {
 namespace {
@@ -56,8 +57,7 @@ LogSoftmax::LogSoftmax(std::span<const float> logits, const LogitsScan& scan) {
     log_sum_ = std::log(static_cast<double>(std::count(logits.begin(), logits.end(), scan.max)));
     return;
   }
-  std::uint64_t sum = 0;
-  for (const float x : logits) sum += weight(max_ - x);
+  const std::uint64_t sum = sum_weights(logits, max_, 1);
   log_sum_ = std::log(static_cast<double>(sum) / static_cast<double>(kWeightOne));
 }
 

@@ -58,7 +58,9 @@ std::uint32_t PrefixFinder::step(std::uint32_t state, unsigned char byte) const 
 void PrefixFinder::find_all(std::string_view text, std::vector<Hit>& out) const {
   std::uint32_t state = 0;
   for (std::size_t i = text.size(); i-- > 0;) {
-    state = step(state, static_cast<unsigned char>(text[i]));
+    auto byte = static_cast<unsigned char>(text[i]);
+    if (state == 0 && root_[byte] == kNone) continue;
+    state = step(state, byte);
     if (longest_[state] != kNone) out.push_back({i, longest_[state]});
   }
 }

@@ -129,10 +129,34 @@ void merge_all(std::vector<Symbol>& symbols, Queue& queue, Pair&& pair) {
   }
 }
 
+// The same for few symbols: the best pair is looked for anew after every merge.
+template <typename Pair>
+void merge_few(std::vector<Symbol>& symbols, Pair&& pair) {
+  auto refresh = [&](std::size_t i) {
+    symbols[i].rank = kNoRank;
+    if (i + 1 < symbols.size()) pair(symbols[i], symbols[i + 1]);
+  };
+  for (std::size_t i = 0; i < symbols.size(); ++i) refresh(i);
+  for (;;) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < symbols.size(); ++i)
+      if (symbols[i].rank < symbols[best].rank) best = i;
+    if (symbols.empty() || symbols[best].rank == kNoRank) break;
+    symbols[best].id = symbols[best].merged;
+    symbols[best].length += symbols[best + 1].length;
+    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+    refresh(best);
+    if (best > 0) refresh(best - 1);
+  }
+  link(symbols);
+}
+
+constexpr std::size_t kShortWord = 20;
 constexpr std::size_t kLongWord = 512;
 
 template <typename Pair>
 void merge_all(Scratch& scratch, Pair&& pair) {
+  if (scratch.symbols.size() <= kShortWord) return merge_few(scratch.symbols, pair);
   link(scratch.symbols);
   if (scratch.symbols.size() < kLongWord) {
     HeapQueue queue(scratch.heap);
@@ -192,10 +216,14 @@ const ByteAlphabet& alphabet() {
 
 }  // namespace
 
+void byte_level_append(std::string_view bytes, std::string& out) {
+  for (char c : bytes) utf8_append(out, alphabet().to_char[static_cast<unsigned char>(c)]);
+}
+
 std::string byte_level_encode(std::string_view bytes) {
   std::string out;
   out.reserve(bytes.size() * 2);
-  for (char c : bytes) utf8_append(out, alphabet().to_char[static_cast<unsigned char>(c)]);
+  byte_level_append(bytes, out);
   return out;
 }
 
@@ -294,8 +322,13 @@ void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<std::int32
 void Bpe::encode_word(std::string_view word, Scratch& scratch,
                       std::vector<std::int32_t>& out) const {
   if (options_.ignore_merges) {
-    std::int32_t id =
-        vocab_.find_plain(options_.byte_level ? byte_level_encode(word) : std::string(word));
+    std::string_view spelt = word;
+    if (options_.byte_level) {
+      scratch.text.clear();
+      byte_level_append(word, scratch.text);
+      spelt = scratch.text;
+    }
+    std::int32_t id = spelt.size() <= vocab_.longest() ? vocab_.find_plain(spelt) : kNoToken;
     if (id != kNoToken) {
       out.push_back(id);
       return;

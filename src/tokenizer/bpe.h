@@ -13,6 +13,7 @@ namespace vitrine {
 
 // GPT-2's alphabet: every byte as a printable character.
 std::string byte_level_encode(std::string_view bytes);
+void byte_level_append(std::string_view bytes, std::string& out);
 // The inverse, appended; false (and nothing appended) when a character is outside the alphabet.
 bool byte_level_decode(std::string_view text, std::string& out);
 

@@ -274,6 +274,23 @@ TEST(GgufHostile, SpecialIdsOutsideTheVocabularyMeanNone) {
   }
 }
 
+// An added token that is a part of a character leaves the rest of it, at the very end of the text.
+TEST(GgufHostile, TokensMayCutCharacters) {
+  for (const char* part : {"\xC3", "\xE4\xB8", "\xF0\x9F\x98", "\xF0"}) {
+    Keys keys = gpt2();
+    std::get<MetaArray>(keys["tokens"]).strings.push_back(part);
+    std::get<MetaArray>(keys["token_type"]).ints.push_back(kUser);
+    auto tokenizer = load_ok(keys);
+    auto id = static_cast<std::int32_t>(std::get<MetaArray>(keys["tokens"]).strings.size()) - 1;
+    for (std::string text : {"é", "aé", "中", "a中 中", "\U0001F600", " \U0001F600a\U0001F600"}) {
+      std::vector<char> exact(text.begin(), text.end());
+      Ids ids = tokenizer->encode({exact.data(), exact.size()}, kPlain);
+      bool there = text.find(part) != std::string::npos;
+      EXPECT_EQ(std::count(ids.begin(), ids.end(), id) > 0, there) << text;
+    }
+  }
+}
+
 TEST(GgufHostile, OddTokensAreHandled) {
   Keys keys = llama();
   auto& tokens = std::get<MetaArray>(keys["tokens"]).strings;

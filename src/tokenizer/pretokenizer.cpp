@@ -132,6 +132,8 @@ struct PreTokenizer::Work {
 };
 
 Status PreTokenizer::add_regex(std::string_view pattern, SplitBehavior behavior, bool invert) {
+  if (behavior == SplitBehavior::kIsolated && !invert)
+    splitter_ = WordSplitter::from_pattern(pattern);
   if (std::optional<Scanner> scanner = Scanner::from_pattern(pattern)) {
     add_scanner(std::move(*scanner), behavior, invert);
     return Ok{};

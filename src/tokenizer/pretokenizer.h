@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -12,6 +13,7 @@
 #include "tokenizer/regex.h"
 #include "tokenizer/scanner.h"
 #include "tokenizer/unicode.h"
+#include "tokenizer/word_splitter.h"
 
 namespace vitrine {
 
@@ -37,6 +39,10 @@ class PreTokenizer {
   void add_metaspace(std::string replacement, PrependScheme scheme, bool split);
   void add_fixed_length(std::uint32_t length);
   std::size_t steps() const { return steps_.size(); }
+  // When there is nothing to do but one well-known split: the quicker way to the same words.
+  const WordSplitter* splitter() const {
+    return steps_.size() == 1 && splitter_ ? &*splitter_ : nullptr;
+  }
 
   // Calls `word` for each word, in order. `text` is valid UTF-8 of less than 2^31 bytes;
   // `at_start`: it begins where the user's text begins.
@@ -69,6 +75,7 @@ class PreTokenizer {
   void apply(const FixedLength& step, Work& work) const;
 
   std::vector<Step> steps_;
+  std::optional<WordSplitter> splitter_;  // of the last regular expression
 };
 
 }  // namespace vitrine

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "tokenizer/parts.h"
 #include "tokenizer/stream_decoder.h"
+#include "tokenizer/word_cache.h"
 
 namespace vitrine {
 namespace {
@@ -20,8 +21,9 @@ bool is_raw(const TokenizerParts& parts, std::int32_t id) {
 
 class Encoding {
  public:
-  Encoding(const TokenizerParts& parts, bool special, std::vector<std::int32_t>& out)
-      : parts_(parts), special_(special), out_(out) {}
+  Encoding(const TokenizerParts& parts, WordCache& cache, bool special,
+           std::vector<std::int32_t>& out)
+      : parts_(parts), cache_(cache), special_(special), out_(out) {}
 
   void add(std::string_view text) {
     std::vector<AddedTokens::Segment> segments;
@@ -60,13 +62,37 @@ class Encoding {
         continue;
       }
       bool first = at_start && segment.text.data() == text.data();
-      parts_.pre_tokenizer.run(segment.text, first, [&](std::string_view word) {
-        parts_.model->encode(word, scratch_, out_);
-      });
+      const char* end = segment.text.data() + segment.text.size();
+      // An added token may be part of a character and leave the rest of it.
+      const WordSplitter* splitter = parts_.pre_tokenizer.splitter();
+      if (splitter != nullptr && utf8_valid(segment.text))
+        splitter->for_each(segment.text, [&](std::string_view word) {
+          add_word(word, static_cast<std::size_t>(end - word.data()));
+        });
+      else
+        parts_.pre_tokenizer.run(segment.text, first,
+                                 [&](std::string_view word) { add_word(word, word.size()); });
     }
   }
 
+  // Up to `readable` bytes may be read from the word's beginning.
+  void add_word(std::string_view word, std::size_t readable) {
+    if (word.size() > WordCache::kLongestWord || word.empty())
+      return parts_.model->encode(word, scratch_, out_);
+    WordCache::Key key = WordCache::key_of(word, readable);
+    if (const WordCache::Entry* entry = cache_.find(key)) {
+      for (std::size_t i = 0; i < WordCache::kMostIds && entry->ids[i] != kNoToken; ++i)
+        out_.push_back(entry->ids[i]);
+      return;
+    }
+    std::size_t before = out_.size();
+    parts_.model->encode(word, scratch_, out_);
+    std::size_t count = out_.size() - before;
+    if (count <= WordCache::kMostIds) cache_.insert(key, out_.data() + before, count);
+  }
+
   const TokenizerParts& parts_;
+  WordCache& cache_;
   bool special_;
   std::vector<std::int32_t>& out_;
   Scratch scratch_;
@@ -74,7 +100,8 @@ class Encoding {
 
 }  // namespace
 
-Tokenizer::Tokenizer(std::unique_ptr<TokenizerParts> parts) : parts_(std::move(parts)) {}
+Tokenizer::Tokenizer(std::unique_ptr<TokenizerParts> parts)
+    : parts_(std::move(parts)), caches_(std::make_unique<WordCaches>()) {}
 Tokenizer::~Tokenizer() = default;
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const ModelFile& file) {
@@ -92,7 +119,8 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, EncodeOptions
     sanitized = utf8_sanitize(text);
     text = sanitized;
   }
-  Encoding encoding(*parts_, options.parse_special, out);
+  WordCaches::Lease cache(*caches_);
+  Encoding encoding(*parts_, *cache, options.parse_special, out);
   while (!text.empty()) {
     std::size_t size = std::min(text.size(), kLargestPart);
     while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
@@ -113,7 +141,8 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, EncodeOptions
     return encode(text, options);
   std::vector<std::int32_t> out;
   if (options.add_special) out = parts_->prefix;
-  Encoding(*parts_, true, out).add(text, words);
+  WordCaches::Lease cache(*caches_);
+  Encoding(*parts_, *cache, true, out).add(text, words);
   if (options.add_special) out.insert(out.end(), parts_->suffix.begin(), parts_->suffix.end());
   return out;
 }

@@ -2,8 +2,9 @@
 //
 // One pipeline serves all kinds: added tokens are cut out of the text, the rest is normalized, cut
 // into words (pre-tokenizer) and each word is encoded by the model (BPE, unigram, WordPiece). The
-// parts come from tokenizer.json or from GGUF's tokenizer.ggml.* keys. Immutable after loading;
-// every method may be called from any thread. Time and memory are linear in the text for any input.
+// parts come from tokenizer.json or from GGUF's tokenizer.ggml.* keys. Immutable after loading, but
+// for caches of words that an encoding leases; every method may be called from any thread. Time and
+// memory are linear in the text for any input.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@
 namespace vitrine {
 
 struct TokenizerParts;
+class WordCaches;
 
 struct EncodeOptions {
   bool add_special = true;     // BOS, EOS, [CLS] as the tokenizer's own rules say
@@ -73,6 +75,7 @@ class Tokenizer {
  private:
   friend class StreamDecoder;
   std::unique_ptr<TokenizerParts> parts_;
+  std::unique_ptr<WordCaches> caches_;  // locks itself
 };
 
 }  // namespace vitrine

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "cli/program.h"
 
@@ -12,8 +13,8 @@ struct Fixed {
   const char* prompt;
   const char* text;
 };
-// Greedy answers in which the best token leads by at least 0.15 in log probability (0.6 in the first
-// two), the end included: more than any arithmetic of ours is off.
+// Greedy answers in which the best token leads by at least 0.15 in log probability (0.6 in the
+// first two), the end included: more than any arithmetic of ours is off.
 constexpr Fixed kFixed[] = {
     {"<|im_start|>user\nWhat is a tokenizer?<|im_end|>\n<|im_start|>assistant\n",
      "A tokenizer turns text into token ids, and token ids back into text."},
@@ -40,7 +41,8 @@ TEST(Demo, GreedyAnswersAreTheSameOnEveryBackend) {
 }
 
 TEST(Demo, ChatsThroughItsOwnTemplate) {
-  json::object chat = vitrine_json({"template", "demo", "--prompt", "What is a tokenizer?", "--json"});
+  json::object chat =
+      vitrine_json({"template", "demo", "--prompt", "What is a tokenizer?", "--json"});
   EXPECT_EQ(chat["template"].as_string(), "GGUF metadata");
   EXPECT_THAT(std::string(chat["prompt"].as_string()), testing::EndsWith(kFixed[0].prompt));
   Exit run = vitrine({"run", "demo", "What is a tokenizer?", "--temperature", "0"});
@@ -68,6 +70,21 @@ TEST(Demo, AModelsFolderGivesNames) {
   expect_refused({"inspect", "mine"}, {"mine"});
 }
 
+TEST(Bench, TimesTheTokenizer) {
+  TempFolder folder;
+  folder.write("text", "The old man sat by the door.\n");
+  const std::string text = folder.path("text");
+  json::object a = vitrine_json({"bench", "demo", "--tokenizer", text, "-r", "2"});
+  EXPECT_EQ(a.at("bytes").to_number<int>(), 29);
+  EXPECT_GT(a.at("tokens").to_number<int>(), 0);
+  for (const char* field : {"load_ms", "first_mb_s", "again_mb_s", "load_and_first_mb_s"})
+    EXPECT_GT(a.at(field).to_number<double>(), 0) << field;
+  Exit e = vitrine({"bench", "demo", "--tokenizer", text, "-r", "1"});
+  EXPECT_EQ(e.code, 0) << e.err;
+  EXPECT_THAT(e.out, testing::HasSubstr("MB/s"));
+  expect_refused({"bench", "demo", "--tokenizer", "/no/such/file"}, {"/no/such/file"});
+}
+
 TEST(Perplexity, IsThatOfTheLogits) {
   TempFolder folder;
   std::string text =
@@ -92,6 +109,71 @@ TEST(Perplexity, IsThatOfTheLogits) {
   EXPECT_GT(draft["kl_nats"].as_object()["mean"].as_double(), 0.01);
   EXPECT_LT(draft["top1_agreement"].as_double(), 1);
   EXPECT_GT(draft["top1_agreement"].as_double(), 0.2);
+}
+
+// Saved logits stand for the model that gave them, on either side.
+TEST(Compare, TakesSavedLogits) {
+  TempFolder folder;
+  folder.write("text", "The old man sat by the door. \"It is late,\" he said, and looked.");
+  const std::string text = folder.path("text"), saved = folder.path("saved");
+  json::object whole = vitrine_json(
+      {"perplexity", "demo", text, "--window", "16", "--save-logits", saved, "--backend", "cpu"});
+  json::object models =
+      vitrine_json({"compare", "draft", "demo", text, "--window", "16", "--backend", "cpu"});
+  json::object reference = vitrine_json({"compare", "draft", saved, "--backend", "cpu"});
+  EXPECT_EQ(models, reference);
+  EXPECT_NEAR(reference["reference_bits_per_byte"].as_double(), whole["bits_per_byte"].as_double(),
+              1e-6);
+  json::object swapped = vitrine_json({"compare", saved, "draft", "--backend", "cpu"});
+  EXPECT_EQ(swapped["bits_per_byte"], reference["reference_bits_per_byte"]);
+  json::object same = vitrine_json({"compare", saved, saved});
+  EXPECT_EQ(same["kl_nats"].as_object()["max"].to_number<double>(), 0);
+  // Another backend is near, and not the same.
+  json::object exact = vitrine_json({"compare", "demo", saved, "--backend", "ref"});
+  EXPECT_GT(exact["kl_nats"].as_object()["mean"].to_number<double>(), 0);
+  EXPECT_LT(exact["kl_nats"].as_object()["mean"].to_number<double>(), 0.02);
+
+  expect_refused({"compare", "demo", saved, text}, {"its own text"});
+  expect_refused({"compare", "demo", "draft"}, {"text file"});
+  expect_refused({"compare", fixture("llama"), saved}, {"96", "6144"});
+  vitrine_json(
+      {"perplexity", "demo", text, "--window", "8", "--save-logits", folder.path("other")});
+  expect_refused({"compare", saved, folder.path("other")}, {"different texts"});
+  expect_refused({"perplexity", "demo", text, "--save-logits", "/no/such/folder/file"},
+                 {"cannot be written"});
+}
+
+TEST(Compare, RefusesBrokenFilesOfLogits) {
+  TempFolder folder;
+  folder.write("text", "The old man sat by the door.");
+  const std::string saved = folder.path("saved");
+  vitrine_json({"perplexity", "demo", folder.path("text"), "--save-logits", saved});
+  const std::string good = read_text(saved);
+  auto refused = [&](std::string bytes, const char* what) {
+    folder.write("bad", bytes);
+    expect_refused({"compare", "demo", folder.path("bad")}, {"bad", what});
+  };
+  auto with_word = [&](std::size_t at, std::uint32_t value) {
+    std::string bytes = good;
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+    return bytes;
+  };
+  refused(good.substr(0, 20), "VTLOGITS");
+  refused(good.substr(0, good.size() - 4), "are left");
+  refused(good.substr(0, 34), "ends before window 0");
+  refused(good + "more", "follow the last");
+  refused(with_word(8, 2), "version 2");
+  refused(with_word(12, 0), "vocabulary");
+  refused(with_word(12, 0x7FFFFFFF), "vocabulary");
+  refused(with_word(16, 0), "follow the last");
+  refused(with_word(16, 0xFFFFFFFF), "ends before window 1");
+  refused(with_word(32, 1), "1 tokens");
+  refused(with_word(32, 0xFFFFFFFF), "tokens");
+  refused(with_word(40, 6144), "6144");
+  folder.write("bad", with_word(good.size() - 4, 0x7FC00000));
+  expect_refused({"compare", "demo", folder.path("bad")}, {"NaN"});
+  folder.write("bad", with_word(good.size() - 4, 0x7F800000));
+  expect_refused({"compare", "demo", folder.path("bad")}, {"no finite divergence"});
 }
 
 TEST(Perplexity, RefusesWhatItCannotScore) {

@@ -28,6 +28,10 @@ Context make_context() {
   check(c, cudaDeviceGetAttribute(&c.sms, cudaDevAttrMultiProcessorCount, 0), "device");
   check(c, cudaDeviceGetAttribute(&c.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0),
         "device");
+  int major = 0, minor = 0;
+  check(c, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "device");
+  check(c, cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0), "device");
+  c.capability = 10 * major + minor;
   check(c, cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking), "stream");
   c.pdl = std::getenv("NO_PDL") == nullptr;
   c.workspace_bytes = kMatmulWorkspaceBytes;

@@ -1,8 +1,10 @@
 // vitrine bench: prefill and decode speed through the engine, with the machine's own peaks measured
 // in the same run, so that a figure can be read as a share of what is possible.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
+#include "cli/bench_tokenizer.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/output.h"
@@ -13,7 +15,7 @@ namespace {
 
 struct Flags {
   ModelFlag model;
-  std::string random;
+  std::string random, text;
   EngineFlags engine;
   int prompt = 512, tokens = 64, repeat = 3;
   bool json = false, ops = false;
@@ -160,6 +162,10 @@ void print_ops(const std::vector<OpRow>& rows) {
 
 Result<int> bench(Flags& f) {
   VT_TRY(auto file, f.random.empty() ? f.model.open() : random_model(f.random));
+  if (!f.text.empty()) {
+    VT_RETURN_IF_ERROR(bench_tokenizer(*file, f.text, f.repeat, f.json));
+    return 0;
+  }
   int needed = f.prompt + f.tokens;
   if (f.engine.options.context == 0) f.engine.options.context = needed;
   if (f.engine.options.context < needed)
@@ -174,7 +180,9 @@ Result<int> bench(Flags& f) {
                       "{} prompts of {} tokens are too many to measure; fewer --sequences, fewer "
                       "-p or more --step-tokens",
                       f.engine.options.sequences, f.prompt);
+  auto begin = std::chrono::steady_clock::now();
   VT_TRY(auto engine, f.engine.start(file));
+  double load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::vector<double> prefill, gflops, decode, gbs, host, idle;
   std::vector<Peak> peaks;
   std::uint64_t hash = 0;
@@ -211,6 +219,7 @@ Result<int> bench(Flags& f) {
     print_json(json::object{
         {"backend", engine->backend().description()},
         {"sequences", engine->memory().sequences},
+        {"load_s", load_s},
         {"prefill", json::object{{"tokens", f.prompt},
                                  {"tok_s", p_tok},
                                  {"gflop_s", p_flop},
@@ -227,21 +236,24 @@ Result<int> bench(Flags& f) {
         {"logits_hash", fmt::format("{:016x}", hash)}});
     return 0;
   }
-  fmt::print("{}\n{} sequence{}, medians of {} runs; peaks measured between them\n\n",
-             engine->backend().description(), engine->memory().sequences,
-             engine->memory().sequences == 1 ? "" : "s", f.repeat);
+  fmt::print(
+      "{}\nloaded in {:.2f} s; {} sequence{}, medians of {} runs; peaks measured between them\n\n",
+      engine->backend().description(), load_s, engine->memory().sequences,
+      engine->memory().sequences == 1 ? "" : "s", f.repeat);
   fmt::print("            tokens        tok/s                  of the peak\n");
   fmt::print("prefill   {:>8} {:>12.1f}  {:>8.1f} GFLOP/s  {:>8.1f} %  of {:.1f}\n", f.prompt,
              p_tok, p_flop, 100 * p_flop / peak.gflop_s, peak.gflop_s);
   fmt::print("decode    {:>8} {:>12.1f}  {:>8.2f} GB/s     {:>8.1f} %  of {:.1f}\n", f.tokens,
              d_tok, d_gb, 100 * d_gb / peak.read_gb_s, peak.read_gb_s);
+  fmt::print(
+      "\na decode step: {:.1f} us of the engine's thread (plan {:.1f}, {} {:.1f}, {} {:.1f}, "
+      "commit {:.1f})",
+      median(host), last.plan_us, engine->backend().asynchronous() ? "launch" : "compute",
+      last.launch_us, engine->backend().asynchronous() ? "results" : "head and draw",
+      last.results_us, last.commit_us);
   if (engine->backend().asynchronous())
-    fmt::print(
-        "\na decode step: {:.1f} us of the engine's thread (plan {:.1f}, launch {:.1f}, results "
-        "{:.1f}, "
-        "commit {:.1f}), the device idle {:.2f} %\n",
-        median(host), last.plan_us, last.launch_us, last.results_us, last.commit_us,
-        100 * median(idle));
+    fmt::print(", the device idle {:.2f} %", 100 * median(idle));
+  fmt::print("\n");
   if (f.ops) print_ops(ops);
   fmt::print("\nlogits {:016x}\n", hash);
   return 0;
@@ -257,6 +269,8 @@ std::function<int()> add(CLI::App& app) {
                                 "{}; types {}",
                                 random_model_shapes(), random_model_types()));
   which->require_option(1);
+  app.add_option("--tokenizer", f->text,
+                 "instead of the model, the speed of its tokenizer on this text file");
   app.add_option("-p,--prompt-tokens", f->prompt, "tokens to prefill")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));

@@ -1,11 +1,15 @@
 // vitrine compare: how far a model's predictions are from another's on a text: a quantised file
-// from the one it was made of, a draft from the model it drafts for.
+// from the one it was made of, a draft from the model it drafts for, one engine from another.
+// Either side may be logits that were saved (logits_file.h) instead of a model.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "cli/command.h"
+#include "cli/logits_file.h"
 #include "cli/output.h"
 #include "cli/scoring.h"
+#include "sampling/logprobs.h"
 
 namespace vitrine {
 namespace {
@@ -17,9 +21,74 @@ struct Flags {
   bool json = false;
 };
 
+// Where one side's logits come from: saved ones, or an engine.
+struct Side {
+  std::string path;
+  std::optional<LogitsFile> saved;
+  std::shared_ptr<const ModelFile> file;
+  std::unique_ptr<Engine> engine;
+  int vocab = 0;
+
+  static Result<Side> open(const ModelFlag& flag) {
+    Side side;
+    side.path = flag.path;
+    if (LogitsFile::recognises(flag.path)) {
+      VT_TRY(side.saved, LogitsFile::open(flag.path));
+      side.vocab = side.saved->vocab();
+    } else {
+      VT_TRY(side.file, flag.open());
+    }
+    return side;
+  }
+  Status start(const EngineFlags& flags) {
+    if (saved) return Ok{};
+    VT_TRY(engine, flags.start(file));
+    vocab = engine->model().vocab;
+    return Ok{};
+  }
+};
+
+// The rows of one window.
+struct Rows {
+  const LogitsFile* saved = nullptr;
+  std::size_t window = 0;
+  std::shared_ptr<TokenStream> stream;
+
+  std::span<const float> at(std::size_t t) const {
+    if (saved != nullptr) return saved->row(window, t);
+    return stream->logits().at(static_cast<int>(t));
+  }
+  Status wait() const {
+    if (stream == nullptr) return Ok{};
+    const Finish& finish = stream->wait();
+    if (finish.reason != FinishReason::kError) return Ok{};
+    return make_error(ErrorCode::kInvalid, "window {}: {}", window, finish.error);
+  }
+};
+
+Result<Rows> rows_of(const Side& side, std::size_t window,
+                     const std::vector<std::int32_t>& prompt) {
+  if (side.saved) return Rows{&*side.saved, window, nullptr};
+  VT_TRY(auto stream, submit_for_logits(*side.engine, prompt));
+  return Rows{nullptr, window, std::move(stream)};
+}
+
 struct Sums {
-  double nats = 0, reference_nats = 0, divergence = 0, most = 0;
-  std::int64_t agree = 0, positions = 0;
+  double nats = 0, reference_nats = 0;
+  std::vector<double> divergence;  // by position
+  std::int64_t agree = 0;
+
+  double mean() const {
+    double sum = 0;
+    for (double d : divergence) sum += d;
+    return sum / static_cast<double>(divergence.size());
+  }
+  double quantile(double share) {
+    auto at = static_cast<std::size_t>(share * static_cast<double>(divergence.size() - 1) + 0.5);
+    std::nth_element(divergence.begin(), divergence.begin() + static_cast<std::ptrdiff_t>(at),
+                     divergence.end());
+    return divergence[at];
+  }
 };
 
 // Log probabilities in place; returns the best token.
@@ -32,74 +101,113 @@ std::size_t log_softmax(std::vector<double>& x) {
   return static_cast<std::size_t>(best - x.begin());
 }
 
-void add_position(Sums& sums, const std::vector<float>& model, const std::vector<float>& reference,
+void add_position(Sums& sums, std::span<const float> model, std::span<const float> reference,
                   std::int32_t next) {
   std::vector<double> p(reference.begin(), reference.end()), q(model.begin(), model.end());
   bool agree = log_softmax(p) == log_softmax(q);
   double divergence = 0;
   for (std::size_t v = 0; v < p.size(); ++v)
-    if (double weight = std::exp(p[v]); weight > 0) divergence += weight * (p[v] - q[v]);
+    if (double weight = std::exp(p[v]); weight != 0) divergence += weight * (p[v] - q[v]);
   sums.nats -= q[next];
   sums.reference_nats -= p[next];
-  sums.divergence += divergence;
-  sums.most = std::max(sums.most, divergence);
+  sums.divergence.push_back(divergence);
   sums.agree += agree;
-  ++sums.positions;
 }
 
-Result<std::shared_ptr<TokenStream>> run(Engine& engine, const std::vector<std::int32_t>& prompt) {
-  Request request;
-  request.prompt = prompt;
-  request.max_tokens = 0;
-  for (int i = 0; i + 1 < static_cast<int>(prompt.size()); ++i)
-    request.logit_positions.push_back(i);
-  return engine.submit(std::move(request));
-}
-
-Result<Sums> compare_all(Engine& model, Engine& reference, const Windows& windows) {
+Result<Sums> compare_all(const Side& model, const Side& reference, const Windows& windows) {
   Sums sums;
   for (std::size_t i = 0; i < windows.prompts.size(); ++i) {
     const auto& prompt = windows.prompts[i];
-    VT_TRY(auto a, run(model, prompt));
-    VT_TRY(auto b, run(reference, prompt));
-    for (const auto& stream : {a, b})
-      if (stream->wait().reason == FinishReason::kError)
-        return make_error(ErrorCode::kInvalid, "window {}: {}", i, stream->wait().error);
-    for (int t = 0; t + 1 < static_cast<int>(prompt.size()); ++t)
-      add_position(sums, a->logits().at(t), b->logits().at(t), prompt[t + 1]);
+    VT_TRY(Rows a, rows_of(model, i, prompt));
+    VT_TRY(Rows b, rows_of(reference, i, prompt));
+    VT_RETURN_IF_ERROR(a.wait());
+    VT_RETURN_IF_ERROR(b.wait());
+    for (std::size_t t = 0; t + 1 < prompt.size(); ++t) {
+      for (std::span<const float> row : {a.at(t), b.at(t)})
+        if (LogitsStatus status = scan_logits(row).status; status != LogitsStatus::kOk)
+          return make_error(ErrorCode::kInvalid, "window {}, position {}: {}", i, t,
+                            logits_status_text(status));
+      add_position(sums, a.at(t), b.at(t), prompt[t + 1]);
+      if (!std::isfinite(sums.divergence.back()))
+        return make_error(ErrorCode::kInvalid,
+                          "window {}, position {}: the logits have no finite divergence", i, t);
+    }
     show_progress(i + 1, windows.prompts.size());
   }
   return sums;
 }
 
-Result<int> compare(Flags& f) {
-  VT_TRY(auto file, f.model.open());
-  VT_TRY(auto reference_file, f.reference.open());
-  VT_TRY(auto tokenizer, load_tokenizer(*reference_file));
-  VT_RETURN_IF_ERROR(f.scoring.choose_window(*reference_file, f.engine));
-  VT_TRY(Windows windows, f.scoring.read(tokenizer.get(), f.reference.path));
-  VT_TRY(auto model, f.engine.start(file));
-  VT_TRY(auto reference, f.engine.start(reference_file));
-  if (model->model().vocab != reference->model().vocab)
+// The windows of saved logits; both sides' must be the same.
+Result<Windows> saved_windows(const Side& one, const Side& other) {
+  Windows out;
+  out.bytes = one.saved->text_bytes();
+  for (const LogitsFile::Window& w : one.saved->windows())
+    out.prompts.emplace_back(w.tokens.begin(), w.tokens.end());
+  if (!other.saved) return out;
+  const auto& theirs = other.saved->windows();
+  bool same = theirs.size() == out.prompts.size();
+  for (std::size_t i = 0; same && i < theirs.size(); ++i)
+    same = std::equal(theirs[i].tokens.begin(), theirs[i].tokens.end(), out.prompts[i].begin(),
+                      out.prompts[i].end());
+  if (!same)
+    return make_error(ErrorCode::kInvalid, "{} and {}: logits of different texts or windows",
+                      one.path, other.path);
+  return out;
+}
+
+Result<Windows> choose_windows(Flags& f, const Side& model, const Side& reference) {
+  if (!model.saved && !reference.saved) {
+    if (f.scoring.text_file.empty())
+      return make_error(ErrorCode::kInvalid,
+                        "a text file is needed, unless one side is a file of logits");
+    VT_TRY(auto tokenizer, load_tokenizer(*reference.file));
+    VT_RETURN_IF_ERROR(f.scoring.choose_window(*reference.file, f.engine));
+    return f.scoring.read(tokenizer.get(), f.reference.path);
+  }
+  if (!f.scoring.text_file.empty())
     return make_error(ErrorCode::kInvalid,
-                      "the vocabularies have {} and {} tokens; they must be the same",
-                      model->model().vocab, reference->model().vocab);
-  VT_TRY(Sums sums, compare_all(*model, *reference, windows));
-  auto n = static_cast<double>(sums.positions), bytes = static_cast<double>(windows.bytes);
-  double ln2 = std::log(2.0);
+                      "{}: a file of logits has its own text; none is taken besides",
+                      f.scoring.text_file);
+  VT_TRY(Windows windows,
+         reference.saved ? saved_windows(reference, model) : saved_windows(model, reference));
+  for (const auto& prompt : windows.prompts)
+    f.engine.options.context = std::max(f.engine.options.context, static_cast<int>(prompt.size()));
+  return windows;
+}
+
+Result<int> compare(Flags& f) {
+  VT_TRY(Side model, Side::open(f.model));
+  VT_TRY(Side reference, Side::open(f.reference));
+  VT_TRY(Windows windows, choose_windows(f, model, reference));
+  VT_RETURN_IF_ERROR(model.start(f.engine));
+  VT_RETURN_IF_ERROR(reference.start(f.engine));
+  if (model.vocab != reference.vocab)
+    return make_error(ErrorCode::kInvalid,
+                      "the vocabularies have {} and {} tokens; they must be the same", model.vocab,
+                      reference.vocab);
+  VT_TRY(Sums sums, compare_all(model, reference, windows));
+  auto positions = static_cast<std::int64_t>(sums.divergence.size());
+  auto n = static_cast<double>(positions), bytes = static_cast<double>(windows.bytes);
+  double ln2 = std::log(2.0), mean = sums.mean();
   if (f.json)
-    print_json(
-        json::object{{"positions", sums.positions},
-                     {"kl_nats", json::object{{"mean", sums.divergence / n}, {"max", sums.most}}},
-                     {"top1_agreement", static_cast<double>(sums.agree) / n},
-                     {"bits_per_byte", sums.nats / ln2 / bytes},
-                     {"reference_bits_per_byte", sums.reference_nats / ln2 / bytes}});
+    print_json(json::object{{"positions", positions},
+                            {"kl_nats", json::object{{"mean", mean},
+                                                     {"median", sums.quantile(0.5)},
+                                                     {"p99", sums.quantile(0.99)},
+                                                     {"max", sums.quantile(1)}}},
+                            {"top1_agreement", static_cast<double>(sums.agree) / n},
+                            {"bits_per_byte", sums.nats / ln2 / bytes},
+                            {"reference_bits_per_byte", sums.reference_nats / ln2 / bytes}});
   else
     fmt::print(
-        "{} positions\nKL divergence from the reference: mean {:.6f} nats, at most {:.4f}\nsame "
-        "best token at {:.2f} % of positions\nbits per byte: {:.4f}, reference {:.4f}\n",
-        sums.positions, sums.divergence / n, sums.most, 100 * static_cast<double>(sums.agree) / n,
-        sums.nats / ln2 / bytes, sums.reference_nats / ln2 / bytes);
+        "{} positions\nKL divergence from the reference, nats: mean {:.3e}, median {:.3e}, 99 % "
+        "{:.3e}, "
+        "at most {:.3e}\nsame best token at {:.2f} % of positions\nbits per byte: {:.4f}, "
+        "reference "
+        "{:.4f}\n",
+        positions, mean, sums.quantile(0.5), sums.quantile(0.99), sums.quantile(1),
+        100 * static_cast<double>(sums.agree) / n, sums.nats / ln2 / bytes,
+        sums.reference_nats / ln2 / bytes);
   return 0;
 }
 
@@ -107,7 +215,11 @@ std::function<int()> add(CLI::App& app) {
   auto f = std::make_shared<Flags>();
   f->model.add(app);
   f->reference.add(app, "reference");
+  for (const char* side : {"model", "reference"})
+    app.get_option(side)->description(
+        "a model, or a file of logits (vitrine perplexity --save-logits)");
   f->scoring.add(app);
+  app.get_option("text")->required(false);
   app.add_flag("--json", f->json, "print one JSON document");
   f->engine.add(app);
   return [f] {

@@ -2,8 +2,10 @@
 #include <cmath>
 
 #include "cli/command.h"
+#include "cli/logits_file.h"
 #include "cli/output.h"
 #include "cli/scoring.h"
+#include "sampling/logprobs.h"
 
 namespace vitrine {
 namespace {
@@ -14,6 +16,7 @@ struct Flags {
   ModelFlag model;
   ScoringFlags scoring;
   EngineFlags engine;
+  std::string save;
   bool json = false;
 };
 
@@ -40,6 +43,33 @@ Result<double> score(Engine& engine, const Windows& windows) {
   return nats;
 }
 
+// The same, and keeps the logits.
+Result<double> score_and_save(Engine& engine, const Windows& windows, const std::string& path) {
+  VT_TRY(LogitsWriter out, LogitsWriter::create(path, engine.model().vocab, windows.prompts.size(),
+                                                windows.tokens, windows.bytes));
+  double nats = 0;
+  for (std::size_t i = 0; i < windows.prompts.size(); ++i) {
+    const auto& prompt = windows.prompts[i];
+    VT_TRY(auto stream, submit_for_logits(engine, prompt));
+    const Finish& finish = stream->wait();
+    if (finish.reason == FinishReason::kError)
+      return make_error(ErrorCode::kInvalid, "window {}: {}", i, finish.error);
+    out.begin_window(prompt);
+    for (std::size_t t = 0; t + 1 < prompt.size(); ++t) {
+      const std::vector<float>& row = stream->logits().at(static_cast<int>(t));
+      const LogitsScan scan = scan_logits(row);
+      if (scan.status != LogitsStatus::kOk)
+        return make_error(ErrorCode::kInvalid, "window {}, position {}: {}", i, t,
+                          logits_status_text(scan.status));
+      nats -= static_cast<double>(LogSoftmax(row, scan).logprob(row[prompt[t + 1]]));
+      out.add_row(row);
+    }
+    show_progress(i + 1, windows.prompts.size());
+  }
+  VT_RETURN_IF_ERROR(out.finish());
+  return nats;
+}
+
 Result<int> perplexity(Flags& f) {
   VT_TRY(auto file, f.model.open());
   VT_TRY(auto tokenizer, load_tokenizer(*file));
@@ -48,7 +78,8 @@ Result<int> perplexity(Flags& f) {
   f.engine.options.sequences = kTogether;
   VT_TRY(auto engine, f.engine.start(file));
   auto start = std::chrono::steady_clock::now();
-  VT_TRY(double nats, score(*engine, windows));
+  VT_TRY(double nats,
+         f.save.empty() ? score(*engine, windows) : score_and_save(*engine, windows, f.save));
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   auto tokens = static_cast<double>(windows.tokens), bytes = static_cast<double>(windows.bytes);
   double bits = nats / std::log(2.0);
@@ -75,6 +106,8 @@ std::function<int()> add(CLI::App& app) {
   auto f = std::make_shared<Flags>();
   f->model.add(app);
   f->scoring.add(app);
+  app.add_option("--save-logits", f->save,
+                 "write the logits of every position to this file, for vitrine compare");
   app.add_flag("--json", f->json, "print one JSON document");
   f->engine.add(app);
   return [f] {

@@ -1,5 +1,7 @@
 #include "kernels/cpu/packed.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -38,30 +40,70 @@ std::int64_t panel_bytes_of(Layout layout, std::int64_t cols) {
   return 0;
 }
 
-// The level of k (0..31) of one output goes to its place in a tile; tiles start out as zero.
-struct TileWriter {
-  std::byte* tile;
-  std::int64_t lane;
-  void put(std::int64_t vector, int k, int bits) const {
-    std::byte* word = tile + vector * 64 + (lane * 2 + k % 2) * 2;
-    std::uint16_t value;
-    std::memcpy(&value, word, 2);
-    value = static_cast<std::uint16_t>(value | bits);
-    std::memcpy(word, &value, 2);
-  }
-  void nibble(int k, int level) const { put(k / 8, k, (level & 15) << (k / 2 % 4 * 4)); }
-  void fifth(int k, int level) const { put(0, k, (level >> 4) << (k / 2)); }
-  void sixth(int k, int level) const { put(k / 16, k, (level >> 4) << (k / 2 % 8 * 2)); }
+// The levels of a step's 32 k, a byte each.
+struct Levels {
+  std::uint64_t eight[4];
 };
+// (bytes >> shift & mask) of 32 bytes.
+Levels levels_of(const std::uint8_t* bytes, int shift, std::uint8_t mask) {
+  Levels out;
+  std::memcpy(&out, bytes, sizeof out);
+  for (std::uint64_t& x : out.eight) x = x >> shift & (0x0101010101010101u * mask);
+  return out;
+}
+
+// A lane of a tile is one output: a 32-bit word per vector, even k in its low half, odd k in its
+// high half.
+void put_word(std::byte* tile, std::int64_t vector, std::int64_t lane, std::uint64_t even,
+              std::uint64_t odd) {
+  auto word = static_cast<std::uint32_t>(even | odd << 16);
+  std::memcpy(tile + vector * 64 + lane * 4, &word, 4);
+}
+
+void put_nibbles(std::byte* tile, std::int64_t lane, const Levels& levels) {
+  for (int v = 0; v < 4; ++v)
+    put_word(tile, v, lane, _pext_u64(levels.eight[v], 0x000F000F000F000F),
+             _pext_u64(levels.eight[v], 0x0F000F000F000F00));
+}
+
+void put_fifths(std::byte* tile, std::int64_t lane, const Levels& levels) {
+  std::uint64_t even = 0, odd = 0;
+  for (int e = 0; e < 4; ++e) {
+    even |= _pext_u64(levels.eight[e], 0x0010001000100010) << (4 * e);
+    odd |= _pext_u64(levels.eight[e], 0x1000100010001000) << (4 * e);
+  }
+  put_word(tile, 0, lane, even, odd);
+}
+
+void put_sixths(std::byte* tile, std::int64_t lane, const Levels& levels) {
+  for (int v = 0; v < 2; ++v) {
+    std::uint64_t even = 0, odd = 0;
+    for (int e = 0; e < 2; ++e) {
+      even |= _pext_u64(levels.eight[2 * v + e], 0x0030003000300030) << (8 * e);
+      odd |= _pext_u64(levels.eight[2 * v + e], 0x3000300030003000) << (8 * e);
+    }
+    put_word(tile, v, lane, even, odd);
+  }
+}
 
 // One output n of the panel at `to`, from its row in the file.
+void pack_16(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K) {
+  auto place = [&](std::int64_t k) {
+    std::byte* tile = to + k / kStep * kStep16Bytes + n / 16 * (kStep16Bytes / 2);
+    return tile + (k % kStep / 2 * 16 + n % 16) * 4;
+  };
+  for (std::int64_t k = 0; k + 1 < K; k += 2) std::memcpy(place(k), row + k * 2, 4);
+  if (K % 2 != 0) std::memcpy(place(K - 1), row + (K - 1) * 2, 2);
+}
+
 void pack_q8(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K) {
   for (std::int64_t s = 0; s < K / kStep; ++s) {
     const std::byte* block = row + s * Q8_0::kInfo.bytes;
     std::byte* step = to + kStepsQ8.at(s);
     std::memcpy(step + n * 2, block, 2);
-    std::byte* q = step + kHead + n / 16 * (kPanel * kStep / 2);
-    for (int k = 0; k < kStep; ++k) q[(k / 4 * 16 + n % 16) * 4 + k % 4] = block[2 + k];
+    std::byte* tile = step + kHead + n / 16 * (kPanel * kStep / 2);
+    for (int quad = 0; quad < kStep / 4; ++quad)
+      std::memcpy(tile + quad * 64 + n % 16 * 4, block + 2 + quad * 4, 4);
   }
 }
 
@@ -71,8 +113,10 @@ void pack_q4(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K
     std::memcpy(&b, row + s * Q4_0::kInfo.bytes, sizeof b);
     std::byte* step = to + kStepsQ4.at(s);
     std::memcpy(step + n * 2, &b.d, 2);
-    TileWriter nibbles{step + kHead + n / 16 * kNibbleTile, n % 16};
-    for (int i = 0; i < 16; ++i) nibbles.nibble(i, b.q[i]), nibbles.nibble(i + 16, b.q[i] >> 4);
+    Levels levels;
+    std::memcpy(&levels, b.q, 16);
+    for (int e = 0; e < 2; ++e) levels.eight[e + 2] = levels.eight[e] >> 4;
+    put_nibbles(step + kHead + n / 16 * kNibbleTile, n % 16, levels);
   }
 }
 
@@ -80,41 +124,44 @@ void pack_q4(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K
 template <typename Format>
 void pack_with_mins(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K,
                     StepLayout layout) {
+  typename Format::Block b;
   for (std::int64_t s = 0; s < K / kStep; ++s) {
-    typename Format::Block b;
-    std::memcpy(&b, row + s / kSuper * Format::kInfo.bytes, sizeof b);
-    std::byte *super = to + layout.super_at(s), *step = to + layout.at(s);
-    std::memcpy(super + n * 2, &b.d, 2);
-    std::memcpy(super + kPanel * 2 + n * 2, &b.dmin, 2);
     int scale = 0, min = 0, j = static_cast<int>(s % kSuper);
+    std::byte *super = to + layout.super_at(s), *step = to + layout.at(s);
+    if (j == 0) {
+      std::memcpy(&b, row + s / kSuper * Format::kInfo.bytes, sizeof b);
+      std::memcpy(super + n * 2, &b.d, 2);
+      std::memcpy(super + kPanel * 2 + n * 2, &b.dmin, 2);
+    }
     detail::unpack_k_scale(b.scales, j, scale, min);
     step[n] = static_cast<std::byte>(scale);
     step[kPanel + n] = static_cast<std::byte>(min);
-    TileWriter nibbles{step + kHead + n / 16 * kNibbleTile, n % 16};
-    TileWriter fifths{step + kHead + 2 * kNibbleTile + n / 16 * kFifthTile, n % 16};
-    for (int k = 0; k < kStep; ++k) {
-      int level = b.q[32 * (j / 2) + k] >> (j % 2 * 4) & 15;
-      nibbles.nibble(k, level);
-      if constexpr (requires { b.high; }) fifths.fifth(k, (b.high[k] >> j & 1) << 4);
+    put_nibbles(step + kHead + n / 16 * kNibbleTile, n % 16,
+                levels_of(b.q + 32 * (j / 2), j % 2 * 4, 15));
+    if constexpr (requires { b.high; }) {
+      Levels fifths = levels_of(b.high, j, 1);
+      for (std::uint64_t& x : fifths.eight) x <<= 4;
+      put_fifths(step + kHead + 2 * kNibbleTile + n / 16 * kFifthTile, n % 16, fifths);
     }
   }
 }
 
 void pack_q6k(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K) {
+  Q6_K::Block b;
   for (std::int64_t s = 0; s < K / kStep; ++s) {
-    Q6_K::Block b;
-    std::memcpy(&b, row + s / kSuper * Q6_K::kInfo.bytes, sizeof b);
     std::byte* step = to + kStepsQ6K.at(s);
     int j = static_cast<int>(s % kSuper);
-    std::memcpy(to + kStepsQ6K.super_at(s) + n * 2, &b.d, 2);
+    if (j == 0) {
+      std::memcpy(&b, row + s / kSuper * Q6_K::kInfo.bytes, sizeof b);
+      std::memcpy(to + kStepsQ6K.super_at(s) + n * 2, &b.d, 2);
+    }
     for (int half = 0; half < 2; ++half)
       step[half * kPanel + n] = static_cast<std::byte>(b.scales[2 * j + half]);
-    TileWriter nibbles{step + kHead + n / 16 * kNibbleTile, n % 16};
-    TileWriter sixths{step + kHead + 2 * kNibbleTile + n / 16 * kSixthTile, n % 16};
-    for (int k = 0; k < kStep; ++k) {
-      nibbles.nibble(k, b.low[64 * (j / 4) + 32 * (j & 1) + k] >> (j % 4 < 2 ? 0 : 4) & 15);
-      sixths.sixth(k, (b.high[32 * (j / 4) + k] >> (j % 4 * 2) & 3) << 4);
-    }
+    put_nibbles(step + kHead + n / 16 * kNibbleTile, n % 16,
+                levels_of(b.low + 64 * (j / 4) + 32 * (j & 1), j % 4 < 2 ? 0 : 4, 15));
+    Levels sixths = levels_of(b.high + 32 * (j / 4), j % 4 * 2, 3);
+    for (std::uint64_t& x : sixths.eight) x <<= 4;
+    put_sixths(step + kHead + 2 * kNibbleTile + n / 16 * kSixthTile, n % 16, sixths);
   }
 }
 
@@ -176,10 +223,7 @@ void PackedWeight::pack_panel(const MatrixSource& m, std::int64_t p) {
         for (std::int64_t k = 0; k < K; ++k) std::memcpy(to + (k * kPanel + n) * 4, row + k * 4, 4);
         break;
       case Layout::k16:
-        for (std::int64_t k = 0; k < K; ++k) {
-          std::byte* tile = to + k / kStep * kStep16Bytes + n / 16 * (kStep16Bytes / 2);
-          std::memcpy(tile + ((k % kStep / 2 * 16 + n % 16) * 2 + k % 2) * 2, row + k * 2, 2);
-        }
+        pack_16(to, n, row, K);
         break;
       case Layout::kQ8:
         pack_q8(to, n, row, K);

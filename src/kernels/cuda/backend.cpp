@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention_lone.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/ops.h"
-#include "kernels/cuda/program.h"
 #include "kernels/cuda/table.h"
 #include "quant/format.h"
 
@@ -81,9 +81,6 @@ Status CudaBackend::start(const BackendOptions& options) {
   c_.workspace = static_cast<std::byte*>(workspace_.data());
   VT_TRY(tickets_, allocate_device(std::int64_t{kTickets} * 4));
   c_.tickets = static_cast<unsigned*>(tickets_.data());
-  if (!c_.deterministic && prepare_programs(c_)) {
-    VT_TRY(programs_, allocate_device(kProgramBytes));
-  }
   VT_TRY(staging_, allocate_pinned(2 * kStagingHalf));
   for (int i = 0; i < 2; ++i) {
     halves_[i].data = static_cast<std::byte*>(staging_.data()) + i * kStagingHalf;
@@ -235,29 +232,20 @@ void CudaBackend::forget_recordings() {
   for (auto& [key, recording] : recordings_)
     if (recording.graph != nullptr) cudaGraphExecDestroy(recording.graph);
   recordings_.clear();
-  programs_used_ = 0;
-}
-
-void CudaBackend::record(Recording& r, const std::function<void()>& calls) {
-  Program program(c_, static_cast<std::byte*>(programs_.data()) + programs_used_,
-                  programs_.data() ? kProgramBytes - programs_used_ : 0);
-  check(c_, cudaStreamBeginCapture(c_.stream, cudaStreamCaptureModeThreadLocal), "recording");
-  c_.program = programs_.data() ? &program : nullptr;
-  calls();
-  flush_program(c_);
-  c_.program = nullptr;
-  cudaGraph_t graph = nullptr;
-  check(c_, cudaStreamEndCapture(c_.stream, &graph), "recording");
-  check(c_, cudaGraphInstantiate(&r.graph, graph, 0), "recording");
-  check(c_, cudaGraphDestroy(graph), "recording");
-  programs_used_ += program.upload();
 }
 
 void CudaBackend::repeat(std::uint64_t key, const std::function<void()>& calls) {
   if (recordings_.size() >= kMostRecordings && !recordings_.contains(key)) forget_recordings();
   Recording& r = recordings_[key];
   if (synchronous_ || r.seen++ == 0) return calls();
-  if (r.graph == nullptr) record(r, calls);
+  if (r.graph == nullptr) {
+    check(c_, cudaStreamBeginCapture(c_.stream, cudaStreamCaptureModeThreadLocal), "recording");
+    calls();
+    cudaGraph_t graph = nullptr;
+    check(c_, cudaStreamEndCapture(c_.stream, &graph), "recording");
+    check(c_, cudaGraphInstantiate(&r.graph, graph, 0), "recording");
+    check(c_, cudaGraphDestroy(graph), "recording");
+  }
   c_.op = "a recorded step";
   check(c_, cudaGraphLaunch(r.graph, c_.stream), "replay");
 }
@@ -304,14 +292,26 @@ void CudaBackend::matmul_add_(Tensor out, Tensor, Tensor x, const Weight& w, Ten
   cuda::matmul_group(c_, {&output, 1}, {x.f32(), x.dim(0), nullptr, 0});
 }
 
-void CudaBackend::rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
-                                 const KvCache& cache, const KvIndex& index) {
-  Op op(*this, "rope_store_kv", q);
+RopeStore CudaBackend::rope_store(Tensor q, Tensor k, Tensor v, const HeadNorms& norms,
+                                  Tensor table) {
   RopeStore r{q.f32(), k.f32(), v.f32(), q.dim(0), q.dim(1)};
   r.q_norm = pointer(norms.q), r.k_norm = pointer(norms.k), r.eps = norms.eps;
   r.table = pointer(table), r.half = table.defined() ? table.dim(1) : 0;
-  if (!c_.program || !c_.program->rope_store(r, cache, index))
-    cuda::rope_store_kv(c_, r, cache, index.slots.i32());
+  return r;
+}
+
+void CudaBackend::rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+                                 const KvCache& cache, const KvIndex& index) {
+  Op op(*this, "rope_store_kv", q);
+  cuda::rope_store_kv(c_, rope_store(q, k, v, norms, table), cache, index.slots.i32());
+}
+
+void CudaBackend::attend_(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNorms& norms,
+                          Tensor table, const KvCache& cache, const KvIndex& index,
+                          const AttentionParams& params) {
+  Op op(*this, "attend", q);
+  if (!lone_attention(c_, out.f32(), rope_store(q, k, v, norms, table), cache, index, params))
+    Backend::attend_(out, q, k, v, norms, table, cache, index, params);
 }
 
 void CudaBackend::rms_norm_(Tensor out, Tensor x, Tensor w, float eps) {
@@ -349,8 +349,7 @@ void CudaBackend::store_kv_(Tensor k, Tensor v, const KvCache& cache, const KvIn
 void CudaBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const KvIndex& index,
                              const AttentionParams& params) {
   Op op(*this, "attention", q);
-  if (!c_.program || !c_.program->attention(out.f32(), q.f32(), cache, index, params))
-    cuda::attention(c_, out.f32(), q.f32(), q.dim(0), q.dim(1), cache, index, params);
+  cuda::attention(c_, out.f32(), q.f32(), q.dim(0), q.dim(1), cache, index, params);
 }
 
 void CudaBackend::add_(Tensor out, Tensor a, Tensor b) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "kernels/backend.h"
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/context.h"
 
 namespace vitrine::cuda {
@@ -60,6 +61,8 @@ class CudaBackend final : public Backend {
   void matmul_add_(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias) override;
   void rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
                       const KvCache& cache, const KvIndex& index) override;
+  void attend_(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
+               const KvCache& cache, const KvIndex& index, const AttentionParams& params) override;
   void feed_tokens_(Tensor ids, Tensor last) override;
   void draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits,
              bool greedy) override;
@@ -68,6 +71,7 @@ class CudaBackend final : public Backend {
   CudaBackend() = default;
   Status start(const BackendOptions& options);
   void forget_recordings();
+  static RopeStore rope_store(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table);
   // Names the op that is about to queue kernels; in synchronous mode, waits for it at the end.
   class Op;
 
@@ -91,16 +95,11 @@ class CudaBackend final : public Backend {
     int seen = 0;
     cudaGraphExec_t graph = nullptr;
   };
-  void record(Recording& r, const std::function<void()>& calls);
 
   Context c_;
   std::string description_;
   bool synchronous_ = false;
   Buffer workspace_, tickets_, staging_;
-  // Instructions of the recordings' programs (program.h), one behind the other. None: no programs.
-  static constexpr std::int64_t kProgramBytes = 16 << 20;
-  Buffer programs_;
-  std::int64_t programs_used_ = 0;
   std::array<Half, 2> halves_;
   int half_ = 0;
   std::array<Step, kSteps> steps_;

@@ -8,8 +8,6 @@
 
 namespace vitrine::cuda {
 
-class Program;
-
 struct Context {
   int device = 0;
   int capability = 0;            // 80, 90...
@@ -27,9 +25,6 @@ struct Context {
   // kTickets (matmul.h) counters that are zero between kernels.
   unsigned* tickets = nullptr;
 
-  // Collects products and attention while a step is recorded (program.h); else null.
-  Program* program = nullptr;
-
   // What runs, for the message when it fails.
   const char* op = "";
   std::int64_t shape[4] = {0, 0, 0, 0};
@@ -43,9 +38,6 @@ struct Context {
 inline void check(const Context& c, cudaError_t error, const char* what) {
   if (error != cudaSuccess) fail(c, error, what);
 }
-
-// Queues what the program has collected, if there is one.
-void flush_program(const Context& c);
 
 // Blocks of `per` that cover n; the process ends where a launch could not have as many.
 unsigned blocks_for(const Context& c, std::int64_t n, std::int64_t per);

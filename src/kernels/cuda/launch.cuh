@@ -7,21 +7,34 @@
 
 namespace vitrine::cuda {
 
+// `cluster`: blocks along y that run together and see each other's shared memory; 1: each alone.
 template <typename... Params, typename... Args>
-void launch(const Context& c, void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t shared,
-            Args... args) {
-  if (c.program) flush_program(c);
+void launch_cluster(const Context& c, void (*kernel)(Params...), int cluster, dim3 grid, dim3 block,
+                    std::size_t shared, Args... args) {
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared;
   config.stream = c.stream;
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = &attribute;
-  config.numAttrs = c.pdl ? 1 : 0;
+  cudaLaunchAttribute attributes[2] = {};
+  config.attrs = attributes;
+  if (c.pdl) {
+    cudaLaunchAttribute& a = attributes[config.numAttrs++];
+    a.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    a.val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (cluster > 1) {
+    cudaLaunchAttribute& a = attributes[config.numAttrs++];
+    a.id = cudaLaunchAttributeClusterDimension;
+    a.val.clusterDim.x = a.val.clusterDim.z = 1, a.val.clusterDim.y = cluster;
+  }
   check(c, cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...), "launch");
+}
+
+template <typename... Params, typename... Args>
+void launch(const Context& c, void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t shared,
+            Args... args) {
+  launch_cluster(c, kernel, 1, grid, block, shared, args...);
 }
 
 // Waits until all memory of the kernels before this one is visible. First statement of a kernel but
@@ -37,12 +50,6 @@ __device__ inline void pdl_trigger() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
-}
-
-// __syncthreads() of the block's first kThreads threads; others must have ended or stay away.
-template <int kThreads>
-__device__ inline void sync_threads() {
-  asm volatile("bar.sync 0, %0;" ::"n"(kThreads) : "memory");
 }
 
 __device__ inline float warp_sum(float x) {

@@ -2,7 +2,6 @@
 #include "kernels/cuda/matmul.h"
 
 #include "kernels/cuda/matmul_kernels.cuh"
-#include "kernels/cuda/program.h"
 
 namespace vitrine::cuda {
 namespace {
@@ -14,7 +13,15 @@ void run(Context& c, Job& job, DType dtype) {
   c.shape[0] = job.T, c.shape[1] = job.segment[0].rows, c.shape[2] = job.K;
   job.tickets = c.tickets;
   job.partial = reinterpret_cast<float*>(c.workspace);
-  if (!c.program || !c.program->add(job, dtype)) launch_product(c, job, dtype);
+  with_format(c, dtype, [&](auto format) {
+    using F = decltype(format);
+    job.units = (job.K + F::kCols - 1) / F::kCols;
+    if (!c.deterministic && few_fits<F>(c, job))
+      launch_few<F>(c, job);
+    else if (c.deterministic || job.T <= kMostTileRows ||
+             !launch_many<F>(c, job, c.workspace, c.workspace_bytes))
+      launch_tile<F>(c, job, c.workspace, c.workspace_bytes);
+  });
 }
 Job make_job(const MatmulInput& in, std::int64_t K) {
   VT_CHECK(in.T > 0 && in.T <= INT32_MAX / 2 && K <= INT32_MAX / 8, "matmul: {} rows of {}", in.T,
@@ -39,18 +46,6 @@ Segment make_segment(const MatmulOutput& o, int first_tile) {
 }
 
 }  // namespace
-
-void launch_product(Context& c, Job job, DType dtype) {
-  with_format(c, dtype, [&](auto format) {
-    using F = decltype(format);
-    job.units = (job.K + F::kCols - 1) / F::kCols;
-    if (!c.deterministic && few_fits<F>(c, job))
-      launch_few<F>(c, job);
-    else if (c.deterministic || job.T <= kMostTileRows ||
-             !launch_many<F>(c, job, c.workspace, c.workspace_bytes))
-      launch_tile<F>(c, job, c.workspace, c.workspace_bytes);
-  });
-}
 
 void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const MatmulInput& in) {
   for (std::size_t i = 0; i < outputs.size() && in.T > 0;) {

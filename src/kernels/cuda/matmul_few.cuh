@@ -14,6 +14,7 @@
 #pragma once
 
 #include "kernels/cuda/matmul_kernels.cuh"
+#include "kernels/cuda/matmul_one.cuh"
 #include "kernels/cuda/matmul_ring.cuh"
 
 namespace vitrine::cuda {
@@ -41,13 +42,16 @@ struct FewMemory {
   static constexpr int kColumnBytes = F::kHalf ? 2 : 4;  // of a token
   // Of a token's operands and sums; tokens start in different banks.
   static __host__ __device__ int token_bytes(int cols) { return cols * kColumnBytes + 64; }
-  static __host__ __device__ int token_sums(int cols) { return cols / 32 + 1; }
+  // Groups of 32 columns, or what one row needs (matmul_one.cuh).
+  static constexpr int kSumCols = F::kGroup < 32 ? F::kGroup : 32;
+  static constexpr bool kSums = F::kMin || kHasOne<F>;
+  static __host__ __device__ int token_sums(int cols) { return cols / kSumCols + 1; }
   int scratch, x, sums, reduce, total;
   __host__ __device__ FewMemory(const FewShape& s, int cols) {
     scratch = ring_barrier_bytes(kFewWarps<F>) + kFewWarps<F> * s.ring * F::kWords * 4;
     x = scratch + kFewWarps<F> * F::kScratch * 4;
     sums = x + s.tokens * token_bytes(cols);
-    reduce = sums + (F::kMin ? s.tokens * token_sums(cols) * 4 : 0);
+    reduce = sums + (kSums ? (s.tokens * token_sums(cols) + 3) / 4 * 16 : 0);
     total = reduce + 2 * kFewWarps<F> * kSubs * 16 * s.tokens * 4;
   }
 };
@@ -62,14 +66,13 @@ struct FewX {
   __device__ float2 sum(int g, int) const { return {s0[g], kOne ? 0 : s1[g]}; }
 };
 
-// Sums over the `warps` warps of a token; all its threads get both. kThreads: of the block.
-template <int kThreads>
+// Sums over the `warps` warps of a token; all its threads get both.
 __device__ inline float2 token_reduce(float sum, float max, int warps) {
   __shared__ float2 scratch[16];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   sum = warp_sum(sum), max = warp_max(max);
   if (lane == 0) scratch[warp] = {sum, max};
-  sync_threads<kThreads>();
+  __syncthreads();
   float2 out{0, 0};
   for (int w = warp / warps * warps, end = w + warps; w < end; ++w)
     out = {out.x + scratch[w].x, fmaxf(out.y, scratch[w].y)};
@@ -87,12 +90,16 @@ __device__ inline float4 load_row4(const float* row, int k, int end) {
 }
 
 // Four columns of a token as operands: [16 columns][4 lanes] {b0, b1}, or {hi b0, hi b1, lo b0, lo
-// b1}. Returns the sum of what was kept.
-template <bool kHalf>
+// b1}; kAsIs: as they are. Returns the sum of what was kept.
+template <bool kHalf, bool kAsIs>
 __device__ inline float store_operands(std::uint32_t* to, int k, float4 x) {
   constexpr int kWords = kHalf ? 2 : 4;  // per lane
   std::uint32_t hi[2] = {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w)};
   float2 h0 = unpack2<kHalf>(hi[0]), h1 = unpack2<kHalf>(hi[1]);
+  if constexpr (kAsIs) {
+    *reinterpret_cast<uint2*>(to + k / 2) = {hi[0], hi[1]};
+    return (h0.x + h0.y) + (h1.x + h1.y);
+  }
   to += (k / 16 * 4 + k % 8 / 2) * kWords + k % 16 / 8;
   to[0] = hi[0], to[kWords] = hi[1];
   if constexpr (!kHalf) {
@@ -104,10 +111,10 @@ __device__ inline float store_operands(std::uint32_t* to, int k, float4 x) {
 
 // Calls wait(), after which the rows are there, and brings them as operands into shared memory.
 // Each token has its share of the block's threads; columns past K and tokens past T are zero.
-// kMost: float4 of x that a thread has at most.
-template <typename F, int kWarps, int kMost, bool kAligned, typename Wait>
+// kMost: float4 of x that a thread has at most. kOne: for OneRow.
+template <typename F, int kWarps, int kMost, bool kAligned, bool kOne>
 __device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs, int token_bytes,
-                             float* sums, int token_sums, float* inverse, Wait wait) {
+                             float* sums, int token_sums, float* inverse) {
   int warps = kWarps / tokens, token = threadIdx.x / 32 / warps;
   int threads = warps * 32, thread = threadIdx.x % threads;
   const float* row = job.x + std::int64_t{token} * job.K;
@@ -118,7 +125,7 @@ __device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs
     for (int i = 0; i < kMost; ++i)
       if (i * threads * 4 < cols)
         w[i] = load_row4<kAligned>(job.norm, (i * threads + thread) * 4, job.K);
-  wait();
+  pdl_wait();
 #pragma unroll
   for (int i = 0; i < kMost; ++i)
     if (i * threads * 4 < cols) v[i] = load_row4<kAligned>(row, (i * threads + thread) * 4, end);
@@ -135,7 +142,7 @@ __device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs
   }
   float scale = 1;
   if (job.norm || F::kHalf) {
-    float2 both = token_reduce<32 * kWarps>(square, amax, warps);
+    float2 both = token_reduce(square, amax, warps);
     if (job.norm) scale = rsqrtf(both.x / static_cast<float>(job.K) + job.eps);
     if (F::kHalf) {
       float2 power = row_scale(both.y * scale);
@@ -144,20 +151,86 @@ __device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs
     }
   }
   auto* to = reinterpret_cast<std::uint32_t*>(xs + token * token_bytes);
+  if (kOne && threadIdx.x == 0) *zero_row() = {};
 #pragma unroll
   for (int i = 0; i < kMost; ++i) {
     if (i * threads * 4 >= cols) break;
     int k = (i * threads + thread) * 4;
     float sum = 0;
     if (k < cols)
-      sum = store_operands<F::kHalf>(
+      sum = store_operands<F::kHalf, kOne>(
           to, k, {v[i].x * scale, v[i].y * scale, v[i].z * scale, v[i].w * scale});
-    if constexpr (F::kMin) {  // eight lanes have a group of 32
-      for (int o = 1; o < 8; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
-      if (k < cols && threadIdx.x % 8 == 0) sums[token * token_sums + k / 32] = sum;
+    if constexpr (F::kMin || kOne) {  // as many lanes have a group
+      constexpr int kCols = FewMemory<F, 1>::kSumCols, kLanes = kCols / 4;
+#pragma unroll
+      for (int o = 1; o < kLanes; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
+      if (k < cols && threadIdx.x % kLanes == 0) sums[token * token_sums + k / kCols] = sum;
     }
   }
 }
+
+// A warp's sums of a tile to shared memory, [tokens][16 outputs].
+template <typename X, bool kGroups>
+__device__ inline void store_sums(float* to, const float (&acc)[4], int tokens, int lane) {
+  int token = (X::kPaired ? 1 : 2) * (lane % 4);
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    float* at = to + token * 16 + lane / 4 + 8 * h;
+    if (token < tokens) *at = X::kPaired && !kGroups ? acc[2 * h] + acc[2 * h + 1] : acc[2 * h];
+    if (!X::kPaired && !X::kOne && token + 1 < tokens) at[16] = acc[2 * h + 1];
+  }
+}
+
+// A warp's view of the rows in shared memory, however many they are.
+template <typename F, bool kOne>
+class FewRows {
+  static constexpr bool kLone = kOne && kHasOne<F>;
+  using X = FewX<!F::kHalf, kOne && F::kHalf>;
+
+ public:
+  __device__ FewRows(const std::byte* rows, const float* sums, int tokens, int cols, int lane)
+      : one_(rows, sums, lane) {
+    if constexpr (kLone) return;
+    using Memory = FewMemory<F, 1>;
+    int token_bytes = Memory::token_bytes(cols), token_sums = Memory::token_sums(cols);
+    int column = lane / 4, token = min(X::kPaired ? column / 2 : column, tokens - 1);
+    int first = min(X::kPaired ? lane % 4 : 2 * (lane % 4), tokens - 1);
+    x_.at = reinterpret_cast<const uint2*>(rows + token * token_bytes) +
+            (X::kPaired ? lane % 4 * 2 + column % 2 : lane % 4);
+    x_.s0 = sums + first * token_sums, x_.s1 = sums + min(first + 1, tokens - 1) * token_sums;
+  }
+  __device__ void multiply(const std::uint32_t* unit, int u, float* scratch, float (&acc)[4],
+                           int lane) const {
+    if constexpr (kLone) {
+      float pair[2] = {acc[0], acc[2]};
+      one_.multiply(unit, u, pair, lane);
+      acc[0] = pair[0], acc[2] = pair[1];
+    } else {
+      const std::uint32_t* const units[1] = {unit};
+      X x{x_.at + u * (F::kCols / 16) * (X::kPaired ? 8 : 4), x_.s0 + u * (F::kCols / 32),
+          x_.s1 + u * (F::kCols / 32)};
+      float all[1][1][4] = {{{acc[0], acc[1], acc[2], acc[3]}}};
+      multiply_unit<F, 1, 1>(units, scratch, x, all, lane);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) acc[i] = all[0][0][i];
+    }
+  }
+  // A tile's sums to shared memory, [tokens][16 outputs].
+  __device__ void store(float* to, float (&acc)[4], int tokens, int lane) const {
+    if constexpr (kLone)
+#pragma unroll
+      for (int i = 0; i < 4; i += 2) {
+        acc[i] += __shfl_xor_sync(0xffffffff, acc[i], 1);
+        acc[i] += __shfl_xor_sync(0xffffffff, acc[i], 2);
+      }
+    store_sums<X, (F::kGroup < 64)>(to, acc, tokens, lane);
+  }
+
+ private:
+  // One of the two is used.
+  OneRow<std::conditional_t<kHasOne<F>, F, WeightQ4_0>> one_;
+  X x_{};
+};
 
 // The units of one warp, in the order it multiplies them.
 template <typename F, int kSubs>
@@ -219,23 +292,11 @@ __device__ void finish_tile(const Job& job, int tile, int tokens, int warps, con
   }
 }
 
-// A warp's sums of a tile to shared memory, [tokens][16 outputs].
-template <typename X, bool kGroups>
-__device__ inline void store_sums(float* to, const float (&acc)[4], int tokens, int lane) {
-  int token = (X::kPaired ? 1 : 2) * (lane % 4);
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    float* at = to + token * 16 + lane / 4 + 8 * h;
-    if (token < tokens) *at = X::kPaired && !kGroups ? acc[2 * h] + acc[2 * h + 1] : acc[2 * h];
-    if (!X::kPaired && !X::kOne && token + 1 < tokens) at[16] = acc[2 * h + 1];
-  }
-}
-
 // kOne: one row, f16 formats only.
 template <typename F, int kSubs, bool kOne>
 __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
     few_kernel(const __grid_constant__ Job job, const __grid_constant__ FewShape shape) {
-  using X = FewX<!F::kHalf, kOne>;
+  constexpr bool kLone = kOne && kHasOne<F>;
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ float inverse[8];
   pdl_trigger();
@@ -258,35 +319,26 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
   UnitStream<F, kSubs> stream(job, begin, end, first_tile, stride);
   for (int i = 0; i < shape.ring; ++i) ring.fetch(stream.next());
   if (job.K % 4 == 0)
-    convert_rows<F, kWarps, kMost, true>(job, tokens, cols, shared + memory.x, token_bytes, sums,
-                                         token_sums, inverse, pdl_wait);
+    convert_rows<F, kWarps, kMost, true, kLone>(job, tokens, cols, shared + memory.x, token_bytes,
+                                                sums, token_sums, inverse);
   else
-    convert_rows<F, kWarps, kMost, false>(job, tokens, cols, shared + memory.x, token_bytes, sums,
-                                          token_sums, inverse, pdl_wait);
+    convert_rows<F, kWarps, kMost, false, kLone>(job, tokens, cols, shared + memory.x, token_bytes,
+                                                 sums, token_sums, inverse);
   __syncthreads();
 
-  int column = lane / 4, token = min(X::kPaired ? column / 2 : column, tokens - 1);
-  auto* my_x = reinterpret_cast<const uint2*>(shared + memory.x + token * token_bytes) +
-               (X::kPaired ? lane % 4 * 2 + column % 2 : lane % 4);
-  int first_token = min(X::kPaired ? lane % 4 : 2 * (lane % 4), tokens - 1);
-  const float* s0 = sums + first_token * token_sums;
-  const float* s1 = sums + min(first_token + 1, tokens - 1) * token_sums;
+  const FewRows<F, kOne> rows(shared + memory.x, sums, tokens, cols, lane);
   int buffer = 0;
   for (int tile = first_tile; tile < job.tiles; tile += stride, buffer ^= 1) {
     float* buffers = reduce + (buffer * kWarps + group * warps) * kSubs * 16 * tokens;
 #pragma unroll 1
     for (int sub = 0; sub < kSubs; ++sub) {
-      float acc[1][1][4] = {};
+      float acc[4] = {};
       for (int u = begin; u < end; ++u) {
-        const std::uint32_t* const unit[1] = {ring.wait()};
-        X x{my_x + u * (F::kCols / 16) * (X::kPaired ? 8 : 4), s0 + u * (F::kCols / 32),
-            s1 + u * (F::kCols / 32)};
-        multiply_unit<F, 1, 1>(unit, scratch, x, acc, lane);
+        rows.multiply(ring.wait(), u, scratch, acc, lane);
         __syncwarp();
         ring.fetch(stream.next());
       }
-      store_sums<X, (F::kGroup < 64)>(buffers + (part * kSubs + sub) * 16 * tokens, acc[0][0],
-                                      tokens, lane);
+      rows.store(buffers + (part * kSubs + sub) * 16 * tokens, acc, tokens, lane);
     }
     group_barrier(group, warps * 32);
     if (part == (warps > 1 ? buffer : 0))

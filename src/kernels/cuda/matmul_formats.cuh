@@ -81,10 +81,21 @@ inline constexpr std::uint32_t kF16_1024 = 0x64006400, kF16_64 = 0x54005400;
 // kHalf: operands are f16, not bf16. kPlanes: operands that add up to the weight. kGroup: columns
 // with one scale (64: none). kMin: the group has a minimum, too. A chunk is 64 columns.
 // Scale: {scale of row r, of row r + 8, minimum of r, of r + 8}.
+// kOffset, kOffset8: what levels() has above the level, of rows r and r + 8, for the product with
+// one row (matmul_one.cuh); zero: that has no kernel of its own. OneScales: the lane's share of the
+// scales.
+
+// Of rows r and r + 8, groups n (lane % 4) .. n (lane % 4) + n - 1.
+template <int n>
+struct OneScales {
+  float scale[2][n];
+  float min[2][n];
+};
 
 struct WeightBF16 {
   static constexpr bool kHalf = false, kMin = false;
   static constexpr int kCols = 64, kWords = 512, kGroup = 64, kPlanes = 1, kScratch = 0;
+  static constexpr float kOffset = 0, kOffset8 = 0;
   struct Chunk {
     uint4 w[4];
   };
@@ -108,6 +119,7 @@ struct WeightF16 : WeightBF16 {
 struct WeightF32 {
   static constexpr bool kHalf = false, kMin = false;
   static constexpr int kCols = 64, kWords = 1024, kGroup = 64, kPlanes = 3, kScratch = 0;
+  static constexpr float kOffset = 0, kOffset8 = 0;
   struct Chunk {
     float4 w[8];
   };
@@ -136,6 +148,7 @@ struct WeightF32 {
 struct WeightQ8_0 {
   static constexpr bool kHalf = true, kMin = false;
   static constexpr int kCols = 128, kWords = 544, kGroup = 32, kPlanes = 1, kScratch = 0;
+  static constexpr float kOffset = 0, kOffset8 = 0;
   struct Chunk {
     uint4 w[2];
   };
@@ -172,17 +185,26 @@ __device__ inline void nibble_operand(const uint4& chunk, int j, std::uint32_t (
 struct WeightQ4_0 {
   static constexpr bool kHalf = true, kMin = false;
   static constexpr int kCols = 256, kWords = 576, kGroup = 32, kPlanes = 1, kScratch = 0;
+  static constexpr float kOffset = 1032, kOffset8 = 72;
   struct Chunk {
     uint4 w;
   };
   static __device__ Chunk load(const std::uint32_t* unit, int c, int lane) {
     return {reinterpret_cast<const uint4*>(unit)[32 * c + lane]};
   }
+  static __device__ void levels(const Chunk& c, int j, std::uint32_t (&a)[4]) {
+    nibble_operand(c.w, j, a);
+  }
   static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
-    nibble_operand(c.w, j, a[0]);
+    levels(c, j, a[0]);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       a[0][i] = add_half2(a[0][i], i % 2 ? 0xD480D480 : 0xE408E408);  // -72, -1032
+  }
+  static __device__ OneScales<2> one_scales(const std::uint32_t* unit, int lane) {
+    uint2 d = reinterpret_cast<const uint2*>(unit + 512)[lane];
+    float2 x = unpack2<true>(d.x), y = unpack2<true>(d.y);
+    return {{{x.x, y.x}, {x.y, y.y}}, {}};
   }
   static __device__ void prepare(const std::uint32_t*, float*, int) {}
   static __device__ float4 scale(const std::uint32_t* unit, const float*, int g, int lane) {
@@ -191,38 +213,56 @@ struct WeightQ4_0 {
   }
 };
 
-// The scales of q4_k and q5_k: each lane decodes a quarter of its two rows' into `scratch`
-// [8 groups][8 rows] {scale, scale, minimum, minimum}. The minimum takes back the 1024 and 64 of
-// the levels as well.
-__device__ inline void prepare_k_scales(const std::uint32_t* words, float* scratch, int lane) {
+// The lane's share of the scales and minimums of q4_k and q5_k.
+__device__ inline OneScales<2> k_scales(const std::uint32_t* words, int lane) {
   uint2 w = reinterpret_cast<const uint2*>(words)[lane];
   float mine =
       __half2float(__ushort_as_half(static_cast<unsigned short>(w.x >> 24 | (w.y >> 24) << 8)));
   float top[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) top[i] = __shfl_sync(0xffffffff, mine, i, 4);
-  auto* to = reinterpret_cast<float4*>(scratch) + lane / 4;
+  OneScales<2> s;
 #pragma unroll
   for (int g = 0; g < 2; ++g) {
-    float s0 = top[0] * static_cast<float>(w.x >> (12 * g) & 63);
-    float s1 = top[2] * static_cast<float>(w.y >> (12 * g) & 63);
-    float m0 = top[1] * static_cast<float>(w.x >> (12 * g + 6) & 63);
-    float m1 = top[3] * static_cast<float>(w.y >> (12 * g + 6) & 63);
-    to[8 * (2 * (lane % 4) + g)] = {s0, s1, fmaf(1024, s0, m0), fmaf(64, s1, m1)};
+    s.scale[0][g] = top[0] * static_cast<float>(w.x >> (12 * g) & 63);
+    s.scale[1][g] = top[2] * static_cast<float>(w.y >> (12 * g) & 63);
+    s.min[0][g] = top[1] * static_cast<float>(w.x >> (12 * g + 6) & 63);
+    s.min[1][g] = top[3] * static_cast<float>(w.y >> (12 * g + 6) & 63);
   }
+  return s;
+}
+
+// The scales of q4_k and q5_k: each lane decodes a quarter of its two rows' into `scratch`
+// [8 groups][8 rows] {scale, scale, minimum, minimum}. The minimum takes back the 1024 and 64 of
+// the levels as well.
+__device__ inline void prepare_k_scales(const std::uint32_t* words, float* scratch, int lane) {
+  OneScales<2> s = k_scales(words, lane);
+  auto* to = reinterpret_cast<float4*>(scratch) + lane / 4;
+#pragma unroll
+  for (int g = 0; g < 2; ++g)
+    to[8 * (2 * (lane % 4) + g)] = {s.scale[0][g], s.scale[1][g],
+                                    fmaf(1024, s.scale[0][g], s.min[0][g]),
+                                    fmaf(64, s.scale[1][g], s.min[1][g])};
 }
 
 struct WeightQ4_K {
   static constexpr bool kHalf = true, kMin = true;
   static constexpr int kCols = 256, kWords = 576, kGroup = 32, kPlanes = 1, kScratch = 256;
+  static constexpr float kOffset = 1024, kOffset8 = 64;
   struct Chunk {
     uint4 w;
   };
   static __device__ Chunk load(const std::uint32_t* unit, int c, int lane) {
     return {reinterpret_cast<const uint4*>(unit)[32 * c + lane]};
   }
+  static __device__ void levels(const Chunk& c, int j, std::uint32_t (&a)[4]) {
+    nibble_operand(c.w, j, a);
+  }
   static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
-    nibble_operand(c.w, j, a[0]);
+    levels(c, j, a[0]);
+  }
+  static __device__ OneScales<2> one_scales(const std::uint32_t* unit, int lane) {
+    return k_scales(unit + 512, lane);
   }
   static __device__ void prepare(const std::uint32_t* unit, float* scratch, int lane) {
     prepare_k_scales(unit + 512, scratch, lane);
@@ -235,6 +275,7 @@ struct WeightQ4_K {
 struct WeightQ5_K {
   static constexpr bool kHalf = true, kMin = true;
   static constexpr int kCols = 256, kWords = 704, kGroup = 32, kPlanes = 1, kScratch = 256;
+  static constexpr float kOffset = 1024, kOffset8 = 64;
   struct Chunk {
     uint4 w;
     std::uint32_t high;
@@ -242,11 +283,17 @@ struct WeightQ5_K {
   static __device__ Chunk load(const std::uint32_t* unit, int c, int lane) {
     return {reinterpret_cast<const uint4*>(unit)[32 * c + lane], unit[512 + 4 * lane + c]};
   }
-  static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
-    nibble_operand(c.w, j, a[0]);
+  static __device__ void levels(const Chunk& c, int j, std::uint32_t (&a)[4]) {
+    nibble_operand(c.w, j, a);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      a[0][i] |= field(c.high, 4 + i % 2 * 4 - 4 * j - i, i % 2 ? 0x01000100 : 0x00100010);
+      a[i] |= field(c.high, 4 + i % 2 * 4 - 4 * j - i, i % 2 ? 0x01000100 : 0x00100010);
+  }
+  static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
+    levels(c, j, a[0]);
+  }
+  static __device__ OneScales<2> one_scales(const std::uint32_t* unit, int lane) {
+    return k_scales(unit + 640, lane);
   }
   static __device__ void prepare(const std::uint32_t* unit, float* scratch, int lane) {
     prepare_k_scales(unit + 640, scratch, lane);
@@ -259,6 +306,7 @@ struct WeightQ5_K {
 struct WeightQ6_K {
   static constexpr bool kHalf = true, kMin = false;
   static constexpr int kCols = 256, kWords = 840, kGroup = 16, kPlanes = 1, kScratch = 256;
+  static constexpr float kOffset = 1056, kOffset8 = 96;
   struct Chunk {
     uint4 w;
     uint2 high;
@@ -267,25 +315,36 @@ struct WeightQ6_K {
     return {reinterpret_cast<const uint4*>(unit)[32 * c + lane],
             reinterpret_cast<const uint2*>(unit + 512)[c / 2 * 64 + lane * 2 + c % 2]};
   }
-  static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
-    nibble_operand(c.w, j, a[0]);
+  static __device__ void levels(const Chunk& c, int j, std::uint32_t (&a)[4]) {
+    nibble_operand(c.w, j, a);
     std::uint32_t high = j < 2 ? c.high.x : c.high.y;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      a[0][i] |= field(high, 4 + i % 2 * 4 - 8 * (j % 2) - 2 * i, i % 2 ? 0x03000300 : 0x00300030);
+    for (int i = 0; i < 4; ++i)
+      a[i] |= field(high, 4 + i % 2 * 4 - 8 * (j % 2) - 2 * i, i % 2 ? 0x03000300 : 0x00300030);
+  }
+  static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
+    levels(c, j, a[0]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
       a[0][i] = add_half2(a[0][i], i % 2 ? 0xD600D600 : 0xE420E420);  // -96, -1056
+  }
+  static __device__ OneScales<4> one_scales(const std::uint32_t* unit, int lane) {
+    uint2 w = reinterpret_cast<const uint2*>(unit + 768)[lane];
+    float2 d = unpack2<true>(unit[832 + lane / 4]);
+    OneScales<4> s;
+#pragma unroll
+    for (int g = 0; g < 4; ++g) {
+      s.scale[0][g] = d.x * static_cast<float>(static_cast<signed char>(w.x >> (8 * g)));
+      s.scale[1][g] = d.y * static_cast<float>(static_cast<signed char>(w.y >> (8 * g)));
     }
+    return s;
   }
   // [16 groups][8 rows] {scale of r, of r + 8}
   static __device__ void prepare(const std::uint32_t* unit, float* scratch, int lane) {
-    uint2 w = reinterpret_cast<const uint2*>(unit + 768)[lane];
-    float2 d = unpack2<true>(unit[832 + lane / 4]);
+    OneScales<4> s = one_scales(unit, lane);
     auto* to = reinterpret_cast<float2*>(scratch) + lane / 4;
 #pragma unroll
-    for (int g = 0; g < 4; ++g)
-      to[8 * (4 * (lane % 4) + g)] = {
-          d.x * static_cast<float>(static_cast<signed char>(w.x >> (8 * g))),
-          d.y * static_cast<float>(static_cast<signed char>(w.y >> (8 * g)))};
+    for (int g = 0; g < 4; ++g) to[8 * (4 * (lane % 4) + g)] = {s.scale[0][g], s.scale[1][g]};
   }
   static __device__ float4 scale(const std::uint32_t*, const float* scratch, int g, int lane) {
     float2 s = reinterpret_cast<const float2*>(scratch)[8 * g + lane / 4];

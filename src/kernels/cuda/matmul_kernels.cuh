@@ -95,9 +95,6 @@ __device__ inline bool last_block(unsigned* ticket, unsigned blocks) {
   return last;
 }
 
-// Chooses the kernel. Job::units is set here.
-void launch_product(Context& c, Job job, DType dtype);
-
 // Whether launch_few takes so many rows of this length.
 template <typename F>
 bool few_fits(const Context& c, const Job& job);

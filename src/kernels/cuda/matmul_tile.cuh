@@ -3,8 +3,9 @@
 // matmul_prepare.cu has brought the rows into operands of the tensor instruction in the workspace.
 // A block has 8 warps of two tiles of 16 outputs each (of gate and up where glu) and a part of K.
 // Units of weights and the operands of their columns come through a ring of stages in shared
-// memory. The parts of K are added up in order by the block that finishes last, so that a result
-// does not depend on the number of rows.
+// memory. The parts of K are added up in order, so that a result does not depend on the number of
+// rows: from Hopper on the blocks of the parts are a cluster, in which each adds up its share of
+// the tokens out of the others' shared memory; before, the block that finishes last does it.
 #pragma once
 
 #include "kernels/cuda/matmul_kernels.cuh"
@@ -79,31 +80,109 @@ __device__ void fetch_operands(const Operands& in, std::byte* stage, int unit) {
     }
 }
 
-template <typename F, int NT>
-__device__ void write_tiles(const Job& job, const Operands& in, const int (&tile)[2],
-                            float (&acc)[2][NT][4]) {
+// Writes the outputs of eight tokens.
+template <typename F>
+__device__ void write_tokens(const Job& job, const Operands& in, const int (&tile)[2], int first,
+                             const float (&sum)[2][4]) {
   int lane = threadIdx.x % 32;
 #pragma unroll
-  for (int nt = 0; nt < NT; ++nt)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      int token = (blockIdx.z * NT + nt) * 8 + 2 * (lane % 4) + i % 2, row = lane / 4 + i / 2 * 8;
-      float unscale = F::kHalf && token < job.T ? __ldcg(in.inverse + token) : 1;
-      float v[2] = {acc[0][nt][i] * unscale, acc[1][nt][i] * unscale};
-      if (job.glu) {
-        if (tile[0] < job.tiles)
-          write_output(job, job.segment[0], token, tile[0] * 16 + row,
-                       apply_activation(v[0], job.activation) * v[1]);
-        continue;
-      }
-#pragma unroll
-      for (int s = 0; s < 2; ++s) {
-        int local = tile[s];
-        if (local >= job.tiles) continue;
-        const Segment& segment = segment_of(job, local);
-        write_output(job, segment, token, local * 16 + row, v[s]);
-      }
+  for (int i = 0; i < 4; ++i) {
+    int token = first + 2 * (lane % 4) + i % 2, row = lane / 4 + i / 2 * 8;
+    float unscale = F::kHalf && token < job.T ? __ldcg(in.inverse + token) : 1;
+    float v[2] = {sum[0][i] * unscale, sum[1][i] * unscale};
+    if (job.glu) {
+      if (tile[0] < job.tiles)
+        write_output(job, job.segment[0], token, tile[0] * 16 + row,
+                     apply_activation(v[0], job.activation) * v[1]);
+      continue;
     }
+#pragma unroll
+    for (int s = 0; s < 2; ++s) {
+      int local = tile[s];
+      if (local >= job.tiles) continue;
+      const Segment& segment = segment_of(job, local);
+      write_output(job, segment, token, local * 16 + row, v[s]);
+    }
+  }
+}
+
+// All blocks of the cluster have come here, and see what the others wrote to their shared memory.
+__device__ inline void cluster_barrier() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+// Out of the shared memory of the cluster's block `rank`, at the place of `mine`.
+__device__ inline float4 load_of_block(const float4* mine, unsigned rank) {
+  float4 v{};
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  auto own = static_cast<unsigned>(__cvta_generic_to_shared(mine));
+  unsigned other;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other) : "r"(own), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(other)
+               : "memory");
+#endif
+  return v;
+}
+
+__device__ inline void add_part(float (&sum)[4], const float4& v, unsigned part) {
+  sum[0] = part ? sum[0] + v.x : v.x, sum[1] = part ? sum[1] + v.y : v.y;
+  sum[2] = part ? sum[2] + v.z : v.z, sum[3] = part ? sum[3] + v.w : v.w;
+}
+
+// Brings the parts of K together and writes the outputs. `shared`: free, [2][NT][threads] float4.
+template <typename F, int NT>
+__device__ void add_up_in_cluster(const Job& job, const Operands& in, const int (&tile)[2],
+                                  const float (&acc)[2][NT][4], float4* shared) {
+  auto slot = [&](int s, int nt) { return shared + (s * NT + nt) * kTileThreads + threadIdx.x; };
+#pragma unroll
+  for (int s = 0; s < 2; ++s)
+#pragma unroll
+    for (int nt = 0; nt < NT; ++nt)
+      *slot(s, nt) = {acc[s][nt][0], acc[s][nt][1], acc[s][nt][2], acc[s][nt][3]};
+  cluster_barrier();
+  for (int nt = blockIdx.y; nt < NT; nt += gridDim.y) {
+    float sum[2][4];
+#pragma unroll 4
+    for (unsigned p = 0; p < gridDim.y; ++p) {
+      add_part(sum[0], load_of_block(slot(0, nt), p), p);
+      add_part(sum[1], load_of_block(slot(1, nt), p), p);
+    }
+    write_tokens<F>(job, in, tile, (blockIdx.z * NT + nt) * 8, sum);
+  }
+  cluster_barrier();  // the others may still read this block's
+}
+
+// The same by way of global memory, in the block that finishes last.
+template <typename F, int NT>
+__device__ void add_up_in_last(const Job& job, const Operands& in, const int (&tile)[2],
+                               const float (&acc)[2][NT][4]) {
+  std::int64_t blocks = std::int64_t{gridDim.x} * gridDim.z,
+               block = std::int64_t{blockIdx.z} * gridDim.x + blockIdx.x;
+  auto slot = [&](unsigned part, int s, int nt) {
+    return reinterpret_cast<float4*>(job.partial) +
+           (((part * blocks + block) * 2 + s) * NT + nt) * kTileThreads + threadIdx.x;
+  };
+#pragma unroll
+  for (int s = 0; s < 2; ++s)
+#pragma unroll
+    for (int nt = 0; nt < NT; ++nt)
+      *slot(blockIdx.y, s, nt) = {acc[s][nt][0], acc[s][nt][1], acc[s][nt][2], acc[s][nt][3]};
+  if (!last_block(job.tickets + block, gridDim.y)) return;
+#pragma unroll
+  for (int nt = 0; nt < NT; ++nt) {
+    float sum[2][4];
+#pragma unroll 4
+    for (unsigned p = 0; p < gridDim.y; ++p) {
+      add_part(sum[0], __ldcg(slot(p, 0, nt)), p);
+      add_part(sum[1], __ldcg(slot(p, 1, nt)), p);
+    }
+    write_tokens<F>(job, in, tile, (blockIdx.z * NT + nt) * 8, sum);
+  }
 }
 
 template <typename F, int NT>
@@ -157,38 +236,25 @@ __global__ void __launch_bounds__(kTileThreads, 1)
     if constexpr (F::kScratch > 0) __syncwarp();
   }
   if (gridDim.y > 1) {
-    std::int64_t blocks = std::int64_t{gridDim.x} * gridDim.z,
-                 block = std::int64_t{blockIdx.z} * gridDim.x + blockIdx.x;
-    auto slot = [&](unsigned part, int s, int nt) {
-      return reinterpret_cast<float4*>(job.partial) +
-             (((part * blocks + block) * 2 + s) * NT + nt) * kTileThreads + threadIdx.x;
-    };
-#pragma unroll
-    for (int s = 0; s < 2; ++s)
-#pragma unroll
-      for (int nt = 0; nt < NT; ++nt)
-        *slot(blockIdx.y, s, nt) = {acc[s][nt][0], acc[s][nt][1], acc[s][nt][2], acc[s][nt][3]};
-    if (!last_block(job.tickets + block, gridDim.y)) return;
-#pragma unroll 1
-    for (unsigned p = 0; p < gridDim.y; ++p) {  // the loads of a part are in flight together
-      float4 v[2][NT];
-#pragma unroll
-      for (int s = 0; s < 2; ++s)
-#pragma unroll
-        for (int nt = 0; nt < NT; ++nt) v[s][nt] = __ldcg(slot(p, s, nt));
-#pragma unroll
-      for (int s = 0; s < 2; ++s)
-#pragma unroll
-        for (int nt = 0; nt < NT; ++nt) {
-          float(&sum)[4] = acc[s][nt];
-          const float4& more = v[s][nt];
-          sum[0] = p ? sum[0] + more.x : more.x, sum[1] = p ? sum[1] + more.y : more.y;
-          sum[2] = p ? sum[2] + more.z : more.z, sum[3] = p ? sum[3] + more.w : more.w;
-        }
-    }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    static_assert(Shape::kStages * Shape::kStageBytes >= 2 * NT * kTileThreads * 16);
+    copy_wait<0>();
+    __syncthreads();
+    add_up_in_cluster<F, NT>(job, in, tile, acc, reinterpret_cast<float4*>(stages));
+#else
+    add_up_in_last<F, NT>(job, in, tile, acc);
+#endif
+    return;
   }
-  write_tiles<F, NT>(job, in, tile, acc);
+#pragma unroll
+  for (int nt = 0; nt < NT; ++nt) {
+    const float sum[2][4] = {{acc[0][nt][0], acc[0][nt][1], acc[0][nt][2], acc[0][nt][3]},
+                             {acc[1][nt][0], acc[1][nt][1], acc[1][nt][2], acc[1][nt][3]}};
+    write_tokens<F>(job, in, tile, (blockIdx.z * NT + nt) * 8, sum);
+  }
 }
+
+inline constexpr int kMostCluster = 8;  // blocks that every device with clusters can bring together
 
 // How K is parted: by the shape of the weights alone, so that sums do not depend on the rows.
 struct Parting {
@@ -198,7 +264,8 @@ inline Parting part_k(const Context& c, const Job& job) {
   Parting p;
   int per_block = job.glu ? kTileWarps : kTilesPerBlock;
   p.blocks = (job.tiles + per_block - 1) / per_block;
-  int wanted = std::max(1, std::min(c.sms / p.blocks, job.units / 2));
+  int most = c.capability >= 90 ? kMostCluster : c.sms;
+  int wanted = std::max(1, std::min({c.sms / p.blocks, job.units / 2, most}));
   p.units = (job.units + wanted - 1) / wanted;
   p.parts = (job.units + p.units - 1) / p.units;
   return p;
@@ -214,8 +281,9 @@ void launch_tile_kernel(Context& c, const Job& job, const Operands& in, const Pa
                                TileShape<F, NT>::kShared),
           "shared memory");
   allowed = true;
-  launch(c, kernel, dim3(p.blocks, p.parts, in.tokens / (8 * NT)), kTileThreads,
-         TileShape<F, NT>::kShared, job, in, p.units);
+  launch_cluster(c, kernel, c.capability >= 90 ? p.parts : 1,
+                 dim3(p.blocks, p.parts, in.tokens / (8 * NT)), kTileThreads,
+                 TileShape<F, NT>::kShared, job, in, p.units);
 }
 
 // Rows in turns of as many as fit into the workspace.

@@ -36,17 +36,29 @@ struct Element<KvType::kBF16> {
   static Vf get(const std::byte* p) { return load_bf16(p); }
 };
 
-// scores (Q, P) of positions j0 .. j0+W*kVecs-1 of the page.
+// Vectors of sums that fit the registers beside their operands: enough of them that the
+// multiply-adds do not wait for each other.
+constexpr int kSums = W == 16 ? 16 : 12;
+constexpr int fitting(int queries, int most) {
+  int vectors = most;
+  while (vectors > 1 && queries * vectors > kSums) vectors /= 2;
+  return vectors;
+}
+
+// scores (Q, P) of positions j0 .. j0+W*kVecs-1 of the page. `next`: what will be read after this
+// page, fetched meanwhile.
 template <KvType kType, int Q, int kVecs>
-void scores_of(const AttentionArgs& a, const std::byte* k, int j0, float* scores) {
+void scores_of(const AttentionArgs& a, const std::byte* k, const std::byte* next, int j0,
+               float* scores) {
   using E = Element<kType>;
   Vf acc[Q][kVecs];
   for (auto& row : acc)
     for (Vf& v : row) v = zero();
   for (int d = 0; d < a.head_dim; ++d) {
-    const std::byte* p = k + (static_cast<std::int64_t>(d) * a.page_size + j0) * E::kBytes;
+    std::int64_t at = (static_cast<std::int64_t>(d) * a.page_size + j0) * E::kBytes;
+    _mm_prefetch(reinterpret_cast<const char*>(next + at), _MM_HINT_T0);
     Vf key[kVecs];
-    for (int v = 0; v < kVecs; ++v) key[v] = E::get(p + v * W * E::kBytes);
+    for (int v = 0; v < kVecs; ++v) key[v] = E::get(k + at + v * W * E::kBytes);
     for (int q = 0; q < Q; ++q) {
       Vf x = set1(a.q[q][d]);
       for (int v = 0; v < kVecs; ++v) acc[q][v] = fma(x, key[v], acc[q][v]);
@@ -61,16 +73,62 @@ void scores_of(const AttentionArgs& a, const std::byte* k, int j0, float* scores
     }
 }
 
-// One page for Q queries. `top` and `sum` are the running maximum and sum of each query.
-template <KvType kType, int Q>
-void page_of(const AttentionArgs& a, int base, const std::byte* page, float* scores, float* out,
-             float* top, float* sum) {
+// Positions of a page that some query of the call sees, and those that all do.
+struct Seen {
+  int low, high, all_begin, all_end;
+};
+
+// out (Q, D) = out * keep + scores * values, for d0 .. d0+W*kVecs-1.
+template <KvType kType, int Q, int kVecs>
+void values_of(const AttentionArgs& a, const std::byte* values, const std::byte* next, int d0,
+               Seen seen, const float* scores, const float* keep, float* out) {
   using E = Element<kType>;
   const int P = a.page_size, D = padded_head_dim(a.head_dim);
-  for (int j = 0; j < P; j += 16) scores_of<kType, Q, 16 / W>(a, page + a.k_offset, j, scores);
+  Vf acc[Q][kVecs], value[kVecs];
+  for (int q = 0; q < Q; ++q)
+    for (int v = 0; v < kVecs; ++v) acc[q][v] = mul(load(out + q * D + d0 + v * W), set1(keep[q]));
+  auto read = [&](int j) {
+    std::int64_t at = (static_cast<std::int64_t>(j) * D + d0) * E::kBytes;
+    for (int v = 0; v < kVecs; ++v) value[v] = E::get(values + at + v * W * E::kBytes);
+    for (int line = 0; line < kVecs * W * E::kBytes; line += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(next + at + line), _MM_HINT_T0);
+  };
+  auto add_all = [&](int j) {
+    read(j);
+    for (int q = 0; q < Q; ++q) {
+      Vf p = set1(scores[q * P + j]);
+      for (int v = 0; v < kVecs; ++v) acc[q][v] = fma(p, value[v], acc[q][v]);
+    }
+  };
+  // A query that does not see this position must not meet its value: 0 * inf is NaN.
+  auto add_seen = [&](int j) {
+    read(j);
+    for (int q = 0; q < Q; ++q)
+      if (scores[q * P + j] != 0)
+        for (int v = 0; v < kVecs; ++v)
+          acc[q][v] = fma(set1(scores[q * P + j]), value[v], acc[q][v]);
+  };
+  int j = seen.low;
+  for (; j < seen.high && j < seen.all_begin; ++j) add_seen(j);
+  for (; j < seen.all_end; ++j) add_all(j);
+  for (; j < seen.high; ++j) add_seen(j);
+  for (int q = 0; q < Q; ++q)
+    for (int v = 0; v < kVecs; ++v) store(out + q * D + d0 + v * W, acc[q][v]);
+}
 
-  // Positions that some query of the call sees, and those that all do.
-  int low = P, high = 0, all_begin = 0, all_end = P;
+// One page for Q queries. `top` and `sum` are the running maximum and sum of each query.
+template <KvType kType, int Q>
+void page_of(const AttentionArgs& a, int base, const std::byte* page, const std::byte* next,
+             float* scores, float* out, float* top, float* sum) {
+  const int P = a.page_size, D = padded_head_dim(a.head_dim);
+  constexpr int kWide = fitting(Q, 32 / W), kNarrow = kWide < 16 / W ? kWide : 16 / W;
+  const std::byte *keys = page + a.k_offset, *next_keys = next + a.k_offset;
+  int at = 0;
+  for (; at + kWide * W <= P; at += kWide * W)
+    scores_of<kType, Q, kWide>(a, keys, next_keys, at, scores);
+  for (; at < P; at += kNarrow * W) scores_of<kType, Q, kNarrow>(a, keys, next_keys, at, scores);
+
+  Seen seen{P, 0, 0, P};
   float keep[Q];
   for (int q = 0; q < Q; ++q) {
     float* s = scores + q * P;
@@ -79,7 +137,7 @@ void page_of(const AttentionArgs& a, int base, const std::byte* page, float* sco
     keep[q] = 1;
     if (begin >= end) {
       std::memset(s, 0, sizeof(float) * P);
-      all_end = 0;
+      seen.all_end = 0;
       continue;
     }
     for (int j = 0; j < begin; ++j) s[j] = -INFINITY;
@@ -94,30 +152,20 @@ void page_of(const AttentionArgs& a, int base, const std::byte* page, float* sco
       store(s + j, p);
       total = add(total, p);
     }
-    keep[q] = top[q] == -INFINITY ? 0 : std::exp(top[q] - now);
+    keep[q] = top[q] == -INFINITY ? 0 : top[q] == now ? 1 : std::exp(top[q] - now);
     sum[q] = sum[q] * keep[q] + reduce_add(total);
     top[q] = now;
-    if (begin < low) low = begin;
-    if (end > high) high = end;
-    if (begin > all_begin) all_begin = begin;
-    if (end < all_end) all_end = end;
+    if (begin < seen.low) seen.low = begin;
+    if (end > seen.high) seen.high = end;
+    if (begin > seen.all_begin) seen.all_begin = begin;
+    if (end < seen.all_end) seen.all_end = end;
   }
-  const std::byte* values = page + a.v_offset;
-  for (int d = 0; d < D; d += W) {
-    Vf acc[Q];
-    for (int q = 0; q < Q; ++q) acc[q] = mul(load(out + q * D + d), set1(keep[q]));
-    for (int j = low; j < high; ++j) {
-      Vf value = E::get(values + (static_cast<std::int64_t>(j) * D + d) * E::kBytes);
-      if (j >= all_begin && j < all_end) {
-        for (int q = 0; q < Q; ++q) acc[q] = fma(set1(scores[q * P + j]), value, acc[q]);
-      } else {
-        // A query that does not see this position must not meet its value: 0 * inf is NaN.
-        for (int q = 0; q < Q; ++q)
-          if (scores[q * P + j] != 0) acc[q] = fma(set1(scores[q * P + j]), value, acc[q]);
-      }
-    }
-    for (int q = 0; q < Q; ++q) store(out + q * D + d, acc[q]);
-  }
+  constexpr int kVecs = fitting(Q, 64 / W);
+  const std::byte *values = page + a.v_offset, *next_values = next + a.v_offset;
+  int d = 0;
+  for (; d + kVecs * W <= D; d += kVecs * W)
+    values_of<kType, Q, kVecs>(a, values, next_values, d, seen, scores, keep, out);
+  for (; d < D; d += W) values_of<kType, Q, 1>(a, values, next_values, d, seen, scores, keep, out);
 }
 
 template <KvType kType, int Q>
@@ -133,9 +181,11 @@ void attend(const AttentionArgs& a) {
     if (a.last[q] > last) last = a.last[q];
   }
   std::memset(out, 0, sizeof(float) * Q * D);
-  for (int p = first / a.page_size; p <= last / a.page_size; ++p)
-    page_of<kType, Q>(a, p * a.page_size, a.pages + a.block_table[p] * a.page_bytes, scores, out,
-                      top, sum);
+  const int end = last / a.page_size;
+  auto page = [&](int p) { return a.pages + a.block_table[p] * a.page_bytes; };
+  for (int p = first / a.page_size; p <= end; ++p)
+    page_of<kType, Q>(a, p * a.page_size, page(p), page(p < end ? p + 1 : p), scores, out, top,
+                      sum);
   for (int q = 0; q < Q; ++q) {
     Vf inverse = set1(1 / sum[q]);
     for (int d = 0; d < D; d += W) store(out + q * D + d, mul(load(out + q * D + d), inverse));

@@ -1,13 +1,37 @@
-// Attention of a program: one token a sequence, keys and values straight from the pages to operands
-// of the tensor instruction. Sums do not mind in which order they are taken, so columns and
-// positions are dealt to the lanes such that each reads 16 bytes at a time.
-#pragma once
+// One token a sequence, few sequences: its heads are rotated and stored and attend, in one kernel.
+//
+// A block has a sequence, a KV head and a part of the positions; the part that has the last one
+// stores the token's key and value. Keys and values go straight from the pages into operands of the
+// tensor instruction: sums do not mind in which order they are taken, so columns and positions are
+// dealt to the lanes such that each reads 16 bytes at a time.
+#include "kernels/cuda/attention_lone.h"
 
-#include "kernels/cuda/program.cuh"
+#include <algorithm>
+
+#include "kernels/cuda/kv_head.cuh"
+#include "kernels/cuda/matmul_formats.cuh"
 
 namespace vitrine::cuda {
+namespace {
 
-inline constexpr int kProgramSlice = 16;  // positions that a warp has at a time
+constexpr int kLoneWarps = 16, kLoneThreads = 32 * kLoneWarps;
+constexpr int kLoneSlice = 16;  // positions that a warp has at a time
+constexpr int kMostHeads = 8;   // query heads of a KV head: the columns of the tensor instruction
+
+struct LoneArgs {
+  RopeStore rope;
+  KvCache cache;
+  const std::int32_t *positions, *slots, *block_table;
+  float* out;      // (S,H,D)
+  float* partial;  // results of parts of the positions
+  unsigned* tickets;
+  int B, H, G;  // G: query heads of a KV head
+  int window;
+  float scale, softcap;
+};
+
+// A warp's or a part's result: [G][D] values, then [G] {top, sum}. Floats.
+__host__ __device__ int result_floats(int D, int G) { return G * (D + 2); }
 
 // Eight rows of eight 16-bit numbers, two a lane, transposed.
 __device__ inline std::uint32_t transpose8(std::uint32_t v) {
@@ -44,16 +68,24 @@ struct LoneHeads {
 
   // The positions first .. first + 15, of which low .. last count; k: the first's key, v: its
   // value.
-  __device__ void attend(const AttentionTask& a, const std::uint16_t* k, const std::uint16_t* v,
+  __device__ void attend(const LoneArgs& a, const std::uint16_t* k, const std::uint16_t* v,
                          int first, int low, int last) {
     int lane = threadIdx.x % 32, c = lane / 4, part = lane % 4;
-    uint4 key[kD / 32][2], value[kD / 64][4];
+    uint4 key[kD / 32][2];
 #pragma unroll
     for (int b = 0; b < kD / 32; ++b)
 #pragma unroll
       for (int n = 0; n < 2; ++n)
         key[b][n] =
             __ldcg(reinterpret_cast<const uint4*>(k + (8 * n + c) * kD + 32 * b + 8 * part));
+    float s[4] = {};  // positions c and c + 8 (of two) by two heads
+#pragma unroll
+    for (int b = 0; b < kD / 32; ++b) {
+      const uint4 &x = key[b][0], &y = key[b][1];
+      mma<kHalf>(s, {x.x, y.x, x.y, y.y}, q[b][0], q[b][1]);
+      mma<kHalf>(s, {x.z, y.z, x.w, y.w}, q[b][2], q[b][3]);
+    }
+    uint4 value[kD / 64][4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       int p = 2 * part + i % 2 + i / 2 * 8;
@@ -64,13 +96,6 @@ struct LoneHeads {
         if (counts)
           value[b][i] = __ldcg(reinterpret_cast<const uint4*>(v + p * kD + 64 * b + 8 * c));
       }
-    }
-    float s[4] = {};  // positions c and c + 8 (of two) by two heads
-#pragma unroll
-    for (int b = 0; b < kD / 32; ++b) {
-      const uint4 &x = key[b][0], &y = key[b][1];
-      mma<kHalf>(s, {x.x, y.x, x.y, y.y}, q[b][0], q[b][1]);
-      mma<kHalf>(s, {x.z, y.z, x.w, y.w}, q[b][2], q[b][3]);
     }
     float base[2], factor[2];
 #pragma unroll
@@ -151,21 +176,24 @@ __device__ void merge_results(const float* results, int G, int count, int i, Val
 
 // One sequence and KV head, and one of the parts of its positions.
 template <int kD, bool kHalf>
-__device__ void attend_part(const AttentionTask& a, int s, int kv, int part, int most,
-                            float* shared) {
+__global__ void __launch_bounds__(kLoneThreads, 1) lone_kernel(const __grid_constant__ LoneArgs a) {
+  extern __shared__ __align__(16) float shared[];
+  pdl_trigger();
+  pdl_wait();
+  int part = blockIdx.x, most = gridDim.x, kv = blockIdx.y, s = blockIdx.z;
   __shared__ bool is_last;
   const int size = result_floats(kD, a.G);
   const KvShape& shape = a.cache.shape;
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32, P = shape.page_size, K = shape.kv_heads;
   int last = a.positions[s], low = a.window > 0 ? max(0, last - a.window + 1) : 0;
-  int begin = low / kProgramSlice, slices = last / kProgramSlice + 1 - begin;
-  int per_part = max((slices + most - 1) / most, kProgramWarps);
+  int begin = low / kLoneSlice, slices = last / kLoneSlice + 1 - begin;
+  int per_part = max((slices + most - 1) / most, kLoneWarps);
   int parts = (slices + per_part - 1) / per_part;
   if (part >= parts) return;
   int end = begin + min(slices, (part + 1) * per_part);
   begin += part * per_part;
 
-  float* heads = shared + kProgramWarps * size + warp * kD;
+  float* heads = shared + kLoneWarps * size + warp * kD;
   bool is_q = warp < a.G;
   if (is_q || (warp < a.G + 2 && part == parts - 1)) {
     bool is_v = warp == a.G + 1;
@@ -183,61 +211,95 @@ __device__ void attend_part(const AttentionTask& a, int s, int kv, int part, int
         store_kv_value(a.cache.data, shape.dtype, to + d, heads[d]);
     }
   }
-  sync_threads<kProgramThreads>();
+  __syncthreads();
   LoneHeads<kD, kHalf> result;
-  result.load(shared + kProgramWarps * size, a.G);
+  result.load(shared + kLoneWarps * size, a.G);
   std::int64_t half = std::int64_t{K} * P * kD;
 #pragma unroll 1
-  for (int slice = begin + warp; slice < end; slice += kProgramWarps) {
-    int first = slice * kProgramSlice;
+  for (int slice = begin + warp; slice < end; slice += kLoneWarps) {
+    int first = slice * kLoneSlice;
     std::int64_t page = a.block_table[std::int64_t{s} * a.B + first / P];
     const auto* k = reinterpret_cast<const std::uint16_t*>(a.cache.data) +
                     element(shape, page, 0, kv, first % P);
     result.attend(a, k, k + half, first, low, last);
   }
   result.store(shared + warp * size, a.G);
-  sync_threads<kProgramThreads>();
+  __syncthreads();
   int count = a.G * kD, pair = s * K + kv;
   float* out = a.out + (std::int64_t{s} * a.H + kv * a.G) * kD;
   if (parts == 1) {
-    for (int i = threadIdx.x; i < count; i += kProgramThreads)
-      merge_results<kD, true>(shared, a.G, kProgramWarps, i,
+    for (int i = threadIdx.x; i < count; i += kLoneThreads)
+      merge_results<kD, true>(shared, a.G, kLoneWarps, i,
                               [&](float o, float, float sum) { out[i] = o / sum; });
     return;
   }
   float* all = a.partial + std::int64_t{pair} * most * size;
   float* mine = all + std::int64_t{part} * size;
-  for (int i = threadIdx.x; i < count; i += kProgramThreads)
-    merge_results<kD, true>(shared, a.G, kProgramWarps, i, [&](float o, float top, float sum) {
+  for (int i = threadIdx.x; i < count; i += kLoneThreads)
+    merge_results<kD, true>(shared, a.G, kLoneWarps, i, [&](float o, float top, float sum) {
       mine[i] = o;
       if (i % kD != 0) return;
       mine[a.G * kD + i / kD * 2] = top;
       mine[a.G * kD + i / kD * 2 + 1] = sum;
     });
   __threadfence();
-  sync_threads<kProgramThreads>();
+  __syncthreads();
   if (threadIdx.x == 0) {
     is_last = atomicAdd(a.tickets + pair, 1) == static_cast<unsigned>(parts) - 1;
     if (is_last) a.tickets[pair] = 0;
     __threadfence();
   }
-  sync_threads<kProgramThreads>();
+  __syncthreads();
   if (!is_last) return;
-  for (int i = threadIdx.x; i < count; i += kProgramThreads)
+  for (int i = threadIdx.x; i < count; i += kLoneThreads)
     merge_results<kD, false>(all, a.G, parts, i,
                              [&](float o, float, float sum) { out[i] = o / sum; });
 }
 
 template <int kD, bool kHalf>
-__device__ void run_attention(const AttentionTask& a, float* shared) {
-  int pairs = a.S * a.cache.shape.kv_heads, blocks = static_cast<int>(gridDim.x);
-  int most = max(1, blocks / pairs);
-#pragma unroll 1
-  for (int item = static_cast<int>(blockIdx.x); item < pairs * most; item += blocks) {
-    int pair = item % pairs, kv_heads = a.cache.shape.kv_heads;
-    sync_threads<kProgramThreads>();  // the item before may still be read
-    attend_part<kD, kHalf>(a, pair / kv_heads, pair % kv_heads, item / pairs, most, shared);
-  }
+void launch_lone(const Context& c, const LoneArgs& a, int S) {
+  const KvShape& s = a.cache.shape;
+  auto* kernel = lone_kernel<kD, kHalf>;
+  // The warps' results, then the token's heads: G of q, k, v.
+  auto bytes = [](int G) { return (kLoneWarps * result_floats(kD, G) + (G + 2) * kD) * 4; };
+  static bool allowed = false;
+  if (!allowed)
+    check(c,
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               bytes(kMostHeads)),
+          "shared memory");
+  allowed = true;
+  int longest = (a.B * s.page_size + kLoneSlice * kLoneWarps - 1) / (kLoneSlice * kLoneWarps);
+  int parts = std::max(1, std::min(c.sms / (S * s.kv_heads), longest));
+  launch(c, kernel,
+         dim3(static_cast<unsigned>(parts), static_cast<unsigned>(s.kv_heads),
+              static_cast<unsigned>(S)),
+         kLoneThreads, static_cast<std::size_t>(bytes(a.G)), a);
+}
+
+}  // namespace
+
+bool lone_attention(Context& c, float* out, const RopeStore& r, const KvCache& cache,
+                    const KvIndex& index, const AttentionParams& params) {
+  const KvShape& s = cache.shape;
+  std::int64_t S = index.row_offsets.dim(0) - 1, B = index.block_table.dim(1);
+  if ((s.head_dim != 64 && s.head_dim != 128) || s.dtype == DType::kF32 ||
+      s.page_size % kLoneSlice != 0 || r.H / s.kv_heads > kMostHeads || r.T != S || S == 0 ||
+      S * s.kv_heads > c.sms || B * s.page_size > INT32_MAX / 2 || c.deterministic)
+    return false;
+  LoneArgs a{};
+  a.rope = r, a.cache = cache, a.slots = index.slots.i32(), a.positions = index.positions.i32(),
+  a.block_table = index.block_table.i32();
+  a.out = out, a.partial = reinterpret_cast<float*>(c.workspace), a.tickets = c.tickets;
+  a.B = static_cast<int>(B), a.H = static_cast<int>(r.H), a.G = a.H / s.kv_heads;
+  a.window = params.window, a.scale = params.scale, a.softcap = params.softcap;
+  bool half = s.dtype == DType::kF16;
+  auto n = static_cast<int>(S);
+  if (s.head_dim == 64)
+    half ? launch_lone<64, true>(c, a, n) : launch_lone<64, false>(c, a, n);
+  else
+    half ? launch_lone<128, true>(c, a, n) : launch_lone<128, false>(c, a, n);
+  return true;
 }
 
 }  // namespace vitrine::cuda

@@ -1,0 +1,12 @@
+// The total weight of a vocabulary, the one pass over it that a draw cannot do without.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace vitrine {
+
+// The sum of weight((max - x) * scale) over the logits x (none NaN, none above max).
+std::uint64_t sum_weights(std::span<const float> logits, double max, double scale);
+
+}  // namespace vitrine
