@@ -174,7 +174,7 @@ void ChatTemplate::find_stops() {
   constexpr std::string_view kEnds[] = {
       "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>",  "<|end|>",      "<|endofturn|>",
       "<|return|>", "<|call|>",   "<turn|>",    "<|im_sep_end|>", "<|endoftext|>"};
-  bool harmony = tools_ != nullptr && tools_->reads_reasoning;
+  bool harmony = reads_reasoning(tools_);
   for (std::string_view end : kEnds) {
     // In harmony's format <|end|> ends one of several messages of an answer.
     if ((harmony && end == "<|end|>") || source_.find(end) == source_.npos) continue;

@@ -61,6 +61,21 @@ void ContentWriter::write(std::string_view text, ChatOutput& out) {
   space_ = text.substr(last + 1);
 }
 
+std::string TrimStream::push(std::string_view text) {
+  std::size_t last = text.find_last_not_of(kSpace);
+  if (last == text.npos) {
+    space_ += text;
+    return {};
+  }
+  if (!std::exchange(begun_, true)) {
+    space_.clear();
+    text.remove_prefix(text.find_first_not_of(kSpace));
+    last = text.find_last_not_of(kSpace);
+  }
+  std::string out = std::exchange(space_, std::string(text.substr(last + 1)));
+  return out.append(text.substr(0, last + 1));
+}
+
 std::string_view trimmed(std::string_view text) {
   std::size_t first = text.find_first_not_of(kSpace);
   if (first == text.npos) return {};

@@ -48,6 +48,17 @@ class ContentWriter {
   bool after_call_ = false;
 };
 
+// Text without the white space at both ends.
+class TrimStream {
+ public:
+  // What is certain to be inside.
+  std::string push(std::string_view text);
+
+ private:
+  std::string space_;
+  bool begun_ = false;
+};
+
 std::string_view trimmed(std::string_view text);
 
 // {"name": .., "arguments" or "parameters": ..}; arguments may be text that holds JSON.

@@ -29,7 +29,7 @@ const std::vector<Sample>& samples() {
        "Let me look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>",
        "Let me look.",
        "",
-       {{"f", "{\"a\":1}"}}},
+       {{"f", "{\"a\": 1}"}}},
       {"hermes",
        "<think>hm</think><tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n"
        "<tool_call>{\"name\":\"g\",\"arguments\":\"{}\"}</tool_call>\n bye ",
@@ -54,7 +54,7 @@ const std::vector<Sample>& samples() {
        "{\"name\": \"f\", \"parameters\": {\"q\": \"x}\\\"\"}}",
        "",
        "",
-       {{"f", "{\"q\":\"x}\\\"\"}"}}},
+       {{"f", "{\"q\": \"x}\\\"\"}"}}},
       {"llama3",
        "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}; {\"name\": \"g\", \"parameters\": {}}",
        "",
@@ -81,7 +81,7 @@ const std::vector<Sample>& samples() {
        "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": [1]}}, {\"name\": \"g\"}]",
        "",
        "",
-       {{"f", "{\"a\":[1]}"}, {"g", "{}"}}},
+       {{"f", "{\"a\": [1]}"}, {"g", "{}"}}},
       {"mistral",
        "Sure. [TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]g[CALL_ID]123[ARGS]{}",
        "Sure.",
@@ -116,6 +116,80 @@ const std::vector<Sample>& samples() {
        "",
        "Use it",
        {{"f", "{\"a\": 1}"}}},
+      // As far as it came.
+      {"hermes",
+       "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, \"x",
+       "",
+       "",
+       {{"f", "{\"a\": [1, \"x"}}},
+      // The tag in a string is text; the object's other members do not matter.
+      {"hermes",
+       "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"</tool_call>\\\"}\"}, \"id\": "
+       "{\"x\": 1}}"
+       "</tool_call>ok",
+       "ok",
+       "",
+       {{"f", "{\"a\": \"</tool_call>\\\"}\"}"}}},
+      // One bracket too many, or too few.
+      {"hermes",
+       "<tool_call>{\"name\": \"f\", \"arguments\": {}}}</tool_call>"
+       "<tool_call>{\"name\": \"g\", \"arguments\": {\"a\": 1}</tool_call>"
+       "<tool_call>{\"name\": \"h\", \"arguments\": {\"a\": 1</tool_call> x",
+       "x",
+       "",
+       {{"f", "{}"}, {"g", "{\"a\": 1}"}, {"h", "{\"a\": 1"}}},
+      // Another order of members, and arguments that are no object.
+      {"hermes",
+       "<tool_call>{\"arguments\": {\"a\": 1}, \"name\": \"f\"}</tool_call>"
+       "<tool_call>{\"name\": \"g\\u0041\", \"arguments\": \"{\\\"b\\\": 2}\"}</tool_call>"
+       "<tool_call>{\"name\": \"h\\u0041\", \"arguments\": {}}</tool_call>",
+       "",
+       "",
+       {{"f", "{\"a\":1}"}, {"gA", "{\"b\": 2}"}, {"hA", "{}"}}},
+      {"llama3",
+       "{\"name\": \"f\", \"parameters\": {}}; {\"parameters\": {\"b\": 1}, \"name\": \"g\"}",
+       "",
+       "",
+       {{"f", "{}"}, {"g", "{\"b\":1}"}}},
+      {"llama3", "{\"name\": \"f\", \"parameters\": {}} and text", " and text", "", {{"f", "{}"}}},
+      {"llama3", "{\"a\": {\"name\": \"f\"}}", "{\"a\": {\"name\": \"f\"}}", "", {}},
+      {"llama3", "[{\"a\": {}}]", "[{\"a\": {}}]", "", {}},
+      {"llama3",
+       "<|python_tag|>[{\"name\": \"f\", \"parameters\": {}}, {\"a\": {}, \"name\": \"g\"}]",
+       "",
+       "",
+       {{"f", "{}"}, {"g", "{}"}}},
+      {"mistral",
+       "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"a\": {\"b\": [{}]}}}, {\"arguments\": "
+       "{}, "
+       "\"name\": \"g\"}]",
+       "",
+       "",
+       {{"f", "{\"a\": {\"b\": [{}]}}"}, {"g", "{}"}}},
+      {"mistral",
+       "[TOOL_CALLS]f[ARGS] {\"a\": \"[1}\"} and[TOOL_CALLS]g[ARGS]{\"b\"",
+       "and",
+       "",
+       {{"f", "{\"a\": \"[1}\"}"}, {"g", "{\"b\""}}},
+      {"mistral", "[TOOL_CALLS]f[ARGS]x", "[TOOL_CALLS]f[ARGS]x", "", {}},
+      {"mistral", "[TOOL_CALLS][{\"a\": {}}]", "[TOOL_CALLS][{\"a\": {}}]", "", {}},
+      {"deepseek",
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": "
+       "\"```\"",
+       "",
+       "",
+       {{"f", "{\"a\": \"```\""}}},
+      {"deepseek",
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\nno<｜tool▁call▁end｜>",
+       "functionf\nno",
+       "",
+       {}},
+      {"harmony",
+       "<|channel|>commentary to=functions.f<|message|> {\"a\":\n1} <|call|><|start|>assistant"
+       "<|channel|>commentary to=functions.g<|message|><|call|>",
+       "",
+       "",
+       {{"f", "{\"a\":\n1}"}, {"g", "{}"}}},
       {"harmony", "no channels here", "no channels here", "", {}},
   };
   return kAll;
@@ -163,6 +237,44 @@ TEST(AnswerParser, GivesTheSameForEveryCut) {
     }
     expect_right(sample, parse(sample, bytes));
     if (testing::Test::HasFailure()) return;
+  }
+}
+
+// The pieces of a call, each as soon as it is certain.
+TEST(AnswerParser, ArgumentsComeAsTheyAreWritten) {
+  const std::string arguments = "{\"city\": \"Zürich\", \"days\": [1, 2]}";
+  const std::pair<const char*, std::string> kTexts[] = {
+      {"hermes", "<tool_call>\n{\"name\": \"f\", \"arguments\": " + arguments + "}\n</tool_call>"},
+      {"llama3", "{\"name\": \"f\", \"parameters\": " + arguments + "}"},
+      {"mistral", "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": " + arguments + "}]"},
+      {"mistral", "[TOOL_CALLS]f[ARGS]" + arguments},
+      {"deepseek", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n" +
+                       arguments + "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"harmony", "<|channel|>commentary to=functions.f <|constrain|>json<|message|>" + arguments +
+                      "<|call|>"},
+  };
+  for (const auto& [format, text] : kTexts) {
+    auto parser = make_parser(format_named(format), &kThink, false);
+    std::string got;
+    int begins = 0, ends = 0, pieces = 0;
+    for (char c : text) {
+      ChatOutput out;
+      parser->push(std::string_view(&c, 1), out);
+      for (const CallPiece& piece : out.calls) {
+        begins += piece.begins, ends += piece.ends;
+        EXPECT_EQ(piece.name, piece.begins ? "f" : "");
+        EXPECT_EQ(begins, 1);
+        got += piece.arguments;
+        ++pieces;
+      }
+      EXPECT_EQ(out.content, "");
+    }
+    ChatOutput rest;
+    parser->finish(rest);
+    for (const CallPiece& piece : rest.calls) got += piece.arguments, ends += piece.ends;
+    EXPECT_EQ(got, arguments) << format;
+    EXPECT_EQ(ends, 1) << format;
+    EXPECT_GT(pieces, 20) << format;
   }
 }
 

@@ -48,7 +48,7 @@ class ReasoningParser : public AnswerParser {
 
   void finish(ChatOutput& out) override {
     if (state_ == State::kStart) rest_->push(held_, out);
-    if (state_ == State::kReasoning) write(end_.finish(), out);
+    if (state_ == State::kReasoning) out.reasoning += trim_.push(end_.finish());
     rest_->finish(out);
   }
 
@@ -62,7 +62,7 @@ class ReasoningParser : public AnswerParser {
       if (state_ == State::kRest) {
         rest(piece.marker < 0 ? std::string_view(piece.text) : std::string_view(tags_.end), out);
       } else if (piece.marker < 0) {
-        write(piece.text, out);
+        out.reasoning += trim_.push(piece.text);
       } else {
         state_ = State::kRest;
         skip_space_ = true;
@@ -72,23 +72,6 @@ class ReasoningParser : public AnswerParser {
       std::string more = end_.finish();
       rest(more, out);
     }
-  }
-
-  // Without the white space at both ends.
-  void write(std::string_view text, ChatOutput& out) {
-    std::size_t last = text.find_last_not_of(kSpace);
-    if (last == text.npos) {
-      space_ += text;
-      return;
-    }
-    if (!std::exchange(begun_, true)) {
-      space_.clear();
-      text.remove_prefix(text.find_first_not_of(kSpace));
-      last = text.find_last_not_of(kSpace);
-    }
-    out.reasoning += space_;
-    out.reasoning += text.substr(0, last + 1);
-    space_ = text.substr(last + 1);
   }
 
   void rest(std::string_view text, ChatOutput& out) {
@@ -104,11 +87,30 @@ class ReasoningParser : public AnswerParser {
   State state_;
   MarkerStream end_;
   std::unique_ptr<AnswerParser> rest_;
-  std::string held_, space_;
-  bool begun_ = false, skip_space_ = false;
+  std::string held_;
+  TrimStream trim_;
+  bool skip_space_ = false;
 };
 
 }  // namespace
+
+void ChatOutput::begin_call(std::string name) {
+  calls.push_back({std::move(name), "", true, false});
+}
+
+void ChatOutput::add_arguments(std::string_view text) {
+  if (calls.empty() || calls.back().ends) calls.emplace_back();
+  calls.back().arguments += text;
+}
+
+void ChatOutput::end_call() {
+  if (calls.empty() || calls.back().ends) calls.emplace_back();
+  calls.back().ends = true;
+}
+
+void ChatOutput::whole_call(ToolCall call) {
+  calls.push_back({std::move(call.name), std::move(call.arguments), true, true});
+}
 
 const ToolFormat* find_tool_format(std::string_view source) {
   std::vector<const ToolFormat*> all(all_tool_formats().begin(), all_tool_formats().end());
@@ -133,8 +135,7 @@ std::unique_ptr<AnswerParser> make_parser(const ToolFormat* format, const Reason
                                           bool reasoning) {
   std::unique_ptr<AnswerParser> out =
       format != nullptr ? format->make() : std::make_unique<PlainParser>();
-  if (tags == nullptr || tags->end.empty() || (format != nullptr && format->reads_reasoning))
-    return out;
+  if (tags == nullptr || tags->end.empty() || reads_reasoning(format)) return out;
   return std::make_unique<ReasoningParser>(*tags, reasoning, std::move(out));
 }
 

@@ -14,10 +14,22 @@
 
 namespace vitrine {
 
+// What is new of a call. Ids are given by whoever shows them.
+struct CallPiece {
+  std::string name;       // where it begins
+  std::string arguments;  // more of them; together JSON, as the model wrote it
+  bool begins = false, ends = false;
+};
+
 // What was read: since the last time, or all of it.
 struct ChatOutput {
   std::string content, reasoning;
-  std::vector<ToolCall> calls;  // complete ones; ids are given by whoever shows them
+  std::vector<CallPiece> calls;  // one that does not begin goes on with the last one before
+
+  void begin_call(std::string name);
+  void add_arguments(std::string_view text);
+  void end_call();
+  void whole_call(ToolCall call);
 };
 
 // One answer; one thread.
@@ -36,6 +48,14 @@ struct CallSyntax {
   std::string_view begin, separator, end;
   std::string_view before_name, after_name, suffix;
   bool several = true;  // an answer may have more than one
+  // The part of begin and before_name that says for certain that a call follows. Empty: a call is
+  // told by its first character, at the beginning of an answer.
+  std::string_view trigger = {};
+};
+
+// How a format writes reasoning:  begin TEXT end next  and in front of the answer itself `answer`.
+struct ReasoningSyntax {
+  std::string_view begin = {}, end = {}, next = {}, answer = {};
 };
 
 struct ToolFormat {
@@ -45,13 +65,16 @@ struct ToolFormat {
   bool (*matches)(std::string_view template_source);
   // Texts that may be special tokens and that the parser has to see.
   std::span<const std::string_view> markers;
-  // Tells reasoning from answer by itself, tools or not.
-  bool reads_reasoning;
+  // Tells reasoning from answer by itself, tools or not, if there is a `begin`.
+  ReasoningSyntax reasoning;
   CallSyntax syntax;
   std::unique_ptr<AnswerParser> (*make)();
 };
 std::span<const ToolFormat* const> all_tool_formats();
 const ToolFormat* find_tool_format(std::string_view template_source);
+inline bool reads_reasoning(const ToolFormat* format) {
+  return format != nullptr && !format->reasoning.begin.empty();
+}
 
 struct ReasoningTags {
   std::string begin, end;  // "<think>", "</think>"; empty: none

@@ -222,4 +222,17 @@ Result<std::unique_ptr<Tokenizer>> load_tokenizer(const ModelFile& file) {
   return tokenizer;
 }
 
+void add_pooling_flag(CLI::App& app, std::string& name) {
+  app.add_option("--pooling", name,
+                 "of embeddings: mean (over all tokens) or last (the last token's state); default: "
+                 "what the model's files say, otherwise mean");
+}
+
+Result<Pooling> pooling_flag(const std::string& name, const ModelFile& file) {
+  if (name.empty()) return default_pooling(file.generation().pooling);
+  auto pooling = parse_pooling(name);
+  if (pooling.ok()) return *pooling;
+  return make_error(ErrorCode::kInvalid, "--pooling: {}", pooling.error().message);
+}
+
 }  // namespace vitrine

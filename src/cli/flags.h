@@ -48,6 +48,10 @@ struct SamplingFlags {
   Result<SamplingParams> resolve(const GenerationDefaults& defaults) const;
 };
 
+// --pooling, of embeddings; empty: what the model's files ask for.
+void add_pooling_flag(CLI::App& app, std::string& name);
+Result<Pooling> pooling_flag(const std::string& name, const ModelFile& file);
+
 // "5,6,7"
 Result<std::vector<std::int32_t>> parse_ids(const std::string& text, const char* what);
 // None when the model has no tokenizer; an error when it has a broken one.

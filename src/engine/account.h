@@ -33,7 +33,7 @@ enum class CacheMiss {
   kDiffers,   // the nearest earlier request has another token at `position`
   kEvicted,   // the page from `position` on was there and had to make room
   kWindow,    // a layer's window over `position` is no longer there
-  kBypassed,  // the request asked for the prompt's own log probabilities, or there is no cache
+  kBypassed,  // the request needs every row (log probabilities, a mean), or there is no cache
 };
 const char* cache_miss_name(CacheMiss miss);
 

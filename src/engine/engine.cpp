@@ -147,9 +147,15 @@ void Engine::collect(Flight& flight) {
   std::int64_t start = now_ns();
   StepTimes times = runner_->wait(flight.batch);
   std::int64_t through = now_ns();
-  runner_->results(flight.batch, [&](int e, int position, std::span<const float> logits) {
-    sample_row(flight.batch, e, position, logits);
-  });
+  Batch& batch = flight.batch;
+  runner_->results(
+      batch,
+      [&](int e, int position, std::span<const float> logits) {
+        sample_row(batch, e, position, logits);
+      },
+      [&](int e, int position, std::span<const float> hidden) {
+        pool_row(batch.entries[e], position, hidden);
+      });
   flight.record.sample_ns = now_ns() - start;
   flight.record.wait_ns = backend_->asynchronous() ? through - start : 0;
   flight.record.device_ns = times.busy_ns, flight.record.device_idle_ns = times.idle_ns;
@@ -268,6 +274,13 @@ void Engine::draw_token(BatchEntry& entry, int position, std::span<const float> 
   if (!ends && !s.matcher->accept(choice.token)) entry.status = LogitsStatus::kBarred;
 }
 
+void Engine::pool_row(BatchEntry& entry, int position, std::span<const float> hidden) {
+  Sequence& s = *entry.sequence;
+  if (s.finished) return;  // its stream is the reader's
+  s.pool.add(position, hidden);
+  if (position + 1 == s.prompt) entry.broken = !s.pool.result(s.prompt, s.stream->embedding_);
+}
+
 Status Engine::check(const Request& r) const {
   auto within = [](const char* name, std::int64_t value, std::int64_t min,
                    std::int64_t max) -> Status {
@@ -298,7 +311,9 @@ Status Engine::check(const Request& r) const {
                         prompt - 1);
   for (std::int32_t id : r.stop_token_ids)
     VT_RETURN_IF_ERROR(within("stop_token_ids", id, 0, vocab - 1));
-  VT_RETURN_IF_ERROR(within("choices", r.choices, 1, kMaxChoices));
+  if (r.pooling && r.max_tokens != 0)
+    return make_error(ErrorCode::kInvalid, "max_tokens: an embedding has no text, allowed only 0");
+  VT_RETURN_IF_ERROR(within("choices", r.choices, 1, r.pooling ? 1 : kMaxChoices));
   VT_RETURN_IF_ERROR(within("top_logprobs", r.top_logprobs, 0, std::min(kMaxTopLogprobs, vocab)));
   VT_RETURN_IF_ERROR(within("min_tokens", r.min_tokens, 0, plan_.context));
   VT_RETURN_IF_ERROR(within("priority", r.priority, -1000, 1000));
@@ -334,17 +349,20 @@ std::unique_ptr<Sequence> Engine::make_sequence(const Request& request, int choi
         std::span(s->tokens).subspan(static_cast<std::size_t>(i) * P, P)));
   s->chain = std::make_unique<Chain>(request.sampling);
   bool bans = request.min_tokens > 0 && !s->bans.empty();
-  if (!request.logprobs && request.top_logprobs == 0 && !bans && !request.constraint)
+  if (!request.logprobs && request.top_logprobs == 0 && !bans && !request.constraint &&
+      !request.reasoning)
     s->device_draw = s->chain->on_device();
   s->waits_for_host = backend_->asynchronous() && !s->device_draw;
   if (s->chain->uses_history())
     s->history = SamplerState(request.prompt, s->max_output, model_->info().vocab);
   if (request.reasoning) s->reasoning.emplace(*request.reasoning);
   if (request.constraint) s->matcher.emplace(request.constraint);
+  if (request.pooling) s->pool = Pool(*request.pooling, model_->info().dim);
   s->seed = seed;
   s->choice = s->account.choice = choice;
   s->stream = std::make_shared<TokenStream>();
   s->stream->reserve(request, s->max_output);
+  if (request.pooling) s->stream->embedding_.resize(model_->info().dim);
   s->submitted = Clock::now();
   if (request.timeout) s->deadline = s->submitted + *request.timeout;
   s->rank = std::chrono::nanoseconds(s->submitted.time_since_epoch() +

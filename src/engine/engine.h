@@ -83,6 +83,7 @@ class Engine {
   void finish(int keep);
   void sample_row(Batch& batch, int entry, int position, std::span<const float> logits);
   void draw_token(BatchEntry& entry, int position, std::span<const float> logits);
+  void pool_row(BatchEntry& entry, int position, std::span<const float> hidden);
   void record(const Batch& batch, StepRecord& r) const;
 
   // Constant after create().

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/account.h"
+#include "engine/pooling.h"
 #include "sampling/logprobs.h"
 #include "sampling/params.h"
 #include "sampling/reasoning_limit.h"
@@ -39,6 +40,7 @@ struct Request {
   int top_logprobs = 0;                      // the best tokens of each position, with logprobs
   bool prompt_logprobs = false;              // of the prompt too; nothing comes from the cache then
   std::vector<int> logit_positions;          // prompt positions whose logits are wanted
+  std::optional<Pooling> pooling;            // an embedding of the prompt; max_tokens is 0 then
 
   int priority = 0;        // lower runs first
   std::string tenant;      // whom to be fair to: the name of an API key
@@ -89,6 +91,9 @@ class TokenStream {
   void stop() { end_.store(End::kStop, std::memory_order_relaxed); }
   // Logits of the positions asked for; complete when the sequence has finished.
   const std::map<int, std::vector<float>>& logits();
+  // Of length 1; empty unless Request::pooling asks for it. Complete when the sequence has
+  // finished.
+  const std::vector<float>& embedding() const { return embedding_; }
   // Complete with the first token, or when the sequence has finished. Not before.
   const PromptLogprobs& prompt_logprobs() const { return prompt_logprobs_; }
 
@@ -109,6 +114,7 @@ class TokenStream {
   std::atomic<End> end_{End::kNone};
   std::atomic<int> backlog_{0};  // unread events
   PromptLogprobs prompt_logprobs_;
+  std::vector<float> embedding_;
 
   mutable std::mutex mutex_;
   std::condition_variable ready_;

@@ -71,12 +71,14 @@ Status Runner::allocate() {
   draws_.reserve(T);
   last_tokens_.resize(plan_.sequences);
   for (Flight& f : flights_) {
-    f.wanted.reserve(T);
+    f.wanted.reserve(T), f.pooled.reserve(T);
     if (!async_) continue;
     VT_TRY(f.drawn, b_.allocate_shared(T * static_cast<std::int64_t>(sizeof(DrawnRow))));
     VT_TRY(f.logits, b_.allocate_shared(kHostRows * V * 4));
   }
-  if (!async_ || T > kHostRows) staging_.resize(static_cast<std::size_t>(slice_rows_ * V));
+  bool slices = !async_ || T > kHostRows;
+  staging_.resize(static_cast<std::size_t>(
+      std::max<std::int64_t>(slices ? slice_rows_ * V : 0, model_.info().dim)));
   current_ = &flights_[0];
   return Ok{};
 }
@@ -103,7 +105,7 @@ void Runner::want(const BatchEntry& entry, int index, int position, int row) {
 }
 
 void Runner::fill(const Batch& batch) {
-  current_->wanted.clear();
+  current_->wanted.clear(), current_->pooled.clear();
   for (auto* v : {&ids_, &positions_, &rows_}) v->clear();
   for (auto& v : slots_) v.clear();
   draws_.clear(), sequences_.clear();
@@ -128,12 +130,14 @@ void Runner::fill(const Batch& batch) {
       for (std::size_t g = 0; g < slots_.size(); ++g)
         slots_[g].push_back(s.tables[g].slot(position));
       want(entry, index, position, row);
+      if (s.wants_hidden(position)) current_->pooled.push_back({index, position, row});
     }
     offsets_.push_back(static_cast<std::int32_t>(ids_.size()));
     sequences_.push_back(&s);
     for (const BlockTable& t : s.tables) B_ = std::max(B_, static_cast<int>(t.pages().size()));
   }
-  current_->deferred = async_ && host_rows_ <= kHostRows;
+  for (const Pooled& p : current_->pooled) rows_.push_back(p.row);
+  current_->deferred = async_ && host_rows_ <= kHostRows && current_->pooled.empty();
   replayable_ = replayable_ && (host_rows_ == 0 || static_cast<int>(ids_.size()) <= slice_rows_);
 }
 
@@ -306,7 +310,7 @@ void Runner::compute_heads(std::int64_t M, bool greedy) {
 
 StepTimes Runner::wait(const Batch& batch) { return b_.wait(flights_[batch.flight].ticket); }
 
-void Runner::results(Batch& batch, const UseLogits& use) {
+void Runner::results(Batch& batch, const UseRow& use, const UseRow& pool) {
   const Flight& f = flights_[batch.flight];
   auto V = static_cast<std::size_t>(model_.info().vocab);
   if (f.deferred) {
@@ -332,6 +336,22 @@ void Runner::results(Batch& batch, const UseLogits& use) {
         b_.read(logits.data, n * static_cast<std::int64_t>(V) * 4, staging_.data()));
     for (std::int64_t i = 0; i < n; ++i)
       use(f.wanted[first + i].entry, f.wanted[first + i].position, {rows + i * V, V});
+  }
+  pool_rows(f, pool);
+}
+
+void Runner::pool_rows(const Flight& f, const UseRow& pool) {
+  auto E = static_cast<std::size_t>(model_.info().dim);
+  auto M = static_cast<std::int64_t>(f.wanted.size()),
+       n = static_cast<std::int64_t>(f.pooled.size());
+  auto most = static_cast<std::int64_t>(staging_.size() / E);
+  for (std::int64_t first = 0; first < n; first += most) {
+    std::int64_t some = std::min(most, n - first);
+    auto* rows = static_cast<const float*>(b_.read(hidden_.rows(M + first, some).data,
+                                                   some * static_cast<std::int64_t>(E) * 4,
+                                                   staging_.data()));
+    for (std::int64_t i = 0; i < some; ++i)
+      pool(f.pooled[first + i].entry, f.pooled[first + i].position, {rows + i * E, E});
   }
 }
 

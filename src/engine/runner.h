@@ -37,8 +37,9 @@ class Runner {
   // Of a batch that is through: calls `use` with the logits of every row that the host wants (batch
   // entry, position of the row, logits (V)), the row of a sampled entry last among that entry's.
   // Tokens that the device drew are in the batch before the first call.
-  using UseLogits = std::function<void(int entry, int position, std::span<const float> logits)>;
-  void results(Batch& batch, const UseLogits& use);
+  // Then `pool`, with the hidden states (E) of rows that embeddings are made of, by position.
+  using UseRow = std::function<void(int entry, int position, std::span<const float> row)>;
+  void results(Batch& batch, const UseRow& use, const UseRow& pool);
   // The token that a later step feeds to the sequence in this slot.
   void set_last_token(int slot, std::int32_t token) { last_tokens_[slot] = token; }
   // FLOPs and bytes of the batch that ran last.
@@ -51,11 +52,16 @@ class Runner {
     bool draw;     // on the device
     int host_row;  // its place among the rows that the host gets; -1: it gets none
   };
+  // A row whose hidden state is wanted; behind those of `wanted` in hidden_.
+  struct Pooled {
+    int entry, position, row;
+  };
   // What is needed to take a step's results when it is through.
   struct Flight {
     int ticket = 0;
     bool deferred = false;
     std::vector<Wanted> wanted;
+    std::vector<Pooled> pooled;
     Buffer drawn, logits;  // shared memory: DrawnRow (T); f32 (kHostRows,V)
     DrawnRow* drawn_rows() const { return static_cast<DrawnRow*>(drawn.data()); }
   };
@@ -73,6 +79,7 @@ class Runner {
   ModelInput input() const;
   void compute(const Batch& batch);
   void compute_heads(std::int64_t M, bool greedy);
+  void pool_rows(const Flight& flight, const UseRow& pool);
   void copy_pages(const Batch& batch);
 
   Model& model_;

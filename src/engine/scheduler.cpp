@@ -379,8 +379,10 @@ void Scheduler::commit(const Batch& batch) {
       s.tables[g].release_behind_window(cache_.pool(g), s.computed);
     if (entry.sample)
       append(s, batch, entry);
+    else if (entry.broken)
+      finish(s, FinishReason::kError, "the model's hidden states are not finite");
     else if (s.computed >= s.prompt && s.max_output == 0)
-      finish(s, FinishReason::kLength);
+      finish(s, s.request.pooling ? FinishReason::kStop : FinishReason::kLength);
   }
   reap();
 }

@@ -52,6 +52,7 @@ struct Sequence {
   bool waits_for_host = false;
   SamplerState history;
   std::optional<ReasoningLimit> reasoning;
+  Pool pool;                                 // of hidden states, for Request::pooling
   std::optional<ConstraintMatcher> matcher;  // where the sampled tokens stand in the constraint
   std::vector<std::int32_t> ends;            // tokens that end the text
   std::vector<std::int32_t> bans;            // tokens that min_tokens keeps off
@@ -72,7 +73,13 @@ struct Sequence {
     return request.max_backlog > 0 && stream->backlog() >= request.max_backlog;
   }
   // Nothing comes from the cache when every row of the prompt has to be computed.
-  bool may_reuse() const { return !request.prompt_logprobs && request.logit_positions.empty(); }
+  bool may_reuse() const {
+    return !request.prompt_logprobs && request.logit_positions.empty() &&
+           request.pooling != Pooling::kMean;
+  }
+  bool wants_hidden(int position) const {
+    return request.pooling && (*request.pooling == Pooling::kMean || position + 1 == prompt);
+  }
   bool wants_logits(int position) const {
     if (position >= prompt) return false;
     const auto& wanted = request.logit_positions;
@@ -101,6 +108,7 @@ struct BatchEntry {
   LogitsStatus status = LogitsStatus::kOk;
   bool complete = false;  // the constraint is met and nothing can follow: no token was drawn
   bool drawn = false;     // by the device
+  bool broken = false;    // the pooled hidden states are not finite
   double flops = 0, kv_read_bytes = 0, kv_write_bytes = 0;
 };
 

@@ -78,6 +78,17 @@ Status read_eos(const Meta& meta, std::string_view key, GenerationDefaults& out)
   return Ok{};
 }
 
+// llama.cpp's numbers: none, mean, cls, last, rank.
+Status read_gguf_pooling(const Meta& meta, GenerationDefaults& out) {
+  static constexpr const char* kNames[] = {"none", "mean", "cls", "last", "rank"};
+  if (!meta.has("general.architecture")) return Ok{};
+  VT_TRY(std::string_view arch, meta.get_string("general.architecture"));
+  std::optional<std::int64_t> kind;
+  VT_RETURN_IF_ERROR(read_integer(meta, fmt::format("{}.pooling_type", arch), kind));
+  if (kind && *kind > 0 && *kind < std::ssize(kNames)) out.pooling = kNames[*kind];
+  return Ok{};
+}
+
 }  // namespace
 
 Result<GenerationDefaults> generation_from_gguf(const Meta& meta) {
@@ -91,6 +102,7 @@ Result<GenerationDefaults> generation_from_gguf(const Meta& meta) {
   VT_RETURN_IF_ERROR(read_number(meta, "general.sampling.min_p", out.min_p));
   VT_RETURN_IF_ERROR(read_number(meta, "general.sampling.penalty_repeat", out.repetition_penalty));
   VT_RETURN_IF_ERROR(read_integer(meta, "general.sampling.top_k", out.top_k));
+  VT_RETURN_IF_ERROR(read_gguf_pooling(meta, out));
   return out;
 }
 
@@ -113,6 +125,19 @@ Result<GenerationDefaults> generation_from_hf(const Meta& generation, const Meta
   VT_RETURN_IF_ERROR(read_bos(generation, "bos_token_id", out));
   VT_RETURN_IF_ERROR(read_bos(config, "bos_token_id", out));
   VT_RETURN_IF_ERROR(read_bos(config, "text_config.bos_token_id", out));
+  return out;
+}
+
+Result<std::optional<std::string>> pooling_from_hf(const Meta& pooling) {
+  std::optional<std::string> out;
+  for (const auto& [key, name] :
+       {std::pair{"pooling_mode_cls_token", "cls"}, std::pair{"pooling_mode_mean_tokens", "mean"},
+        std::pair{"pooling_mode_lasttoken", "last"}}) {
+    VT_TRY(bool found, has_value(pooling, key));
+    if (!found) continue;
+    VT_TRY(bool on, pooling.get_bool(key));
+    if (on) out = name;
+  }
   return out;
 }
 

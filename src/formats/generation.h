@@ -10,5 +10,7 @@ namespace vitrine {
 Result<GenerationDefaults> generation_from_gguf(const Meta& meta);
 // `generation`: generation_config.json; `config`: config.json, asked where the other is silent.
 Result<GenerationDefaults> generation_from_hf(const Meta& generation, const Meta& config);
+// Of sentence-transformers' 1_Pooling/config.json; see GenerationDefaults::pooling.
+Result<std::optional<std::string>> pooling_from_hf(const Meta& pooling);
 
 }  // namespace vitrine

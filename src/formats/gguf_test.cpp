@@ -116,6 +116,21 @@ TEST(Gguf, OpensTypesWithoutADecoder) {
   EXPECT_EQ(dtype_name(model->find("mx")->dtype), "mxfp4");
 }
 
+TEST(Gguf, KnowsHowEmbeddingsArePooled) {
+  for (auto [kind, name] : {std::pair{1, "mean"}, {3, "last"}, {2, "cls"}}) {
+    GgufBuilder b;
+    b.string("general.architecture", "qwen3").u32("qwen3.pooling_type", kind);
+    Bytes bytes = b.build();
+    auto model = open(bytes);
+    ASSERT_NE(model, nullptr);
+    EXPECT_EQ(model->generation().pooling, name);
+  }
+  GgufBuilder none;
+  none.string("general.architecture", "qwen3").u32("qwen3.pooling_type", 0);
+  Bytes bytes = none.build();
+  EXPECT_EQ(open(bytes)->generation().pooling, std::nullopt);
+}
+
 TEST(Gguf, CollectsEveryEndToken) {
   GgufBuilder b;
   b.u32("tokenizer.ggml.eos_token_id", 5).u32("tokenizer.ggml.eot_token_id", 9);

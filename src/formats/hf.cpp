@@ -88,6 +88,13 @@ Status HfLoader::load_config() {
     VT_TRY(generation, parse_hf_config(text, path_of("generation_config.json"), model_->texts_));
   }
   VT_TRY(model_->generation_, generation_from_hf(generation, model_->meta_));
+  // Models made for embeddings (sentence-transformers' layout).
+  constexpr const char* kPooling = "1_Pooling/config.json";
+  VT_TRY(std::string_view pooling, map_text(kPooling));
+  if (!pooling.empty()) {
+    VT_TRY(Meta meta, parse_hf_config(pooling, path_of(kPooling), model_->texts_));
+    VT_TRY(model_->generation_.pooling, pooling_from_hf(meta));
+  }
   return Ok{};
 }
 

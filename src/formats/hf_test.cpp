@@ -26,6 +26,22 @@ Bytes shard_bytes(std::string_view tensor) {
 
 auto open(const TempFolder& folder) { return ModelFile::open(folder.path()); }
 
+TEST(HfFolder, KnowsHowEmbeddingsArePooled) {
+  TempFolder folder;
+  folder.write("config.json", kConfig);
+  EXPECT_EQ((*open(folder))->generation().pooling, std::nullopt);
+  std::filesystem::create_directory(folder.path("1_Pooling"));
+  folder.write("1_Pooling/config.json", R"({"word_embedding_dimension": 64,
+      "pooling_mode_mean_tokens": false, "pooling_mode_lasttoken": true})");
+  EXPECT_EQ((*open(folder))->generation().pooling, "last");
+  folder.write("1_Pooling/config.json", R"({"pooling_mode_mean_tokens": true})");
+  EXPECT_EQ((*open(folder))->generation().pooling, "mean");
+  folder.write("1_Pooling/config.json", R"({"pooling_mode_mean_tokens": "yes"})");
+  auto broken = open(folder);
+  ASSERT_FALSE(broken.ok());
+  EXPECT_NE(broken.error().message.find("pooling_mode_mean_tokens"), std::string::npos);
+}
+
 TEST(HfFolder, OpensAWholeModel) {
   TempFolder folder;
   folder.write("config.json", kConfig)

@@ -40,6 +40,8 @@ struct GenerationDefaults {
   std::optional<bool> do_sample;
   std::vector<std::int32_t> eos_ids;  // every end token: the list, and GGUF's eos, eot and eom
   std::optional<std::int32_t> bos_id;
+  // How hidden states become an embedding: "mean", "last", or a kind unknown here.
+  std::optional<std::string> pooling;
 };
 
 class ModelFile {

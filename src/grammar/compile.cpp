@@ -151,68 +151,6 @@ Status write_choice(Program& program, const ConstraintSpec& spec, std::string_vi
   return Ok{};
 }
 
-// Text that does not contain `mark` (and may end anywhere), then `mark`: its automaton is that of
-// Knuth, Morris and Pratt.
-void write_until(Program::Rule& rule, std::string_view mark, StateId after) {
-  const std::size_t n = mark.size();
-  std::vector<StateId> at{rule.start};
-  for (std::size_t k = 1; k < n; ++k) at.push_back(rule.nfa.add());
-  at.push_back(after);
-  std::vector<std::array<std::size_t, 256>> next(n);
-  for (std::size_t k = 0, b = 0; k < n; ++k) {
-    const auto wanted = static_cast<std::uint8_t>(mark[k]);
-    for (int c = 0; c < 256; ++c) next[k][c] = k == 0 ? 0 : next[b][c];
-    const std::size_t fallback = k == 0 ? 0 : next[b][wanted];
-    next[k][wanted] = k + 1;
-    b = fallback;
-  }
-  for (std::size_t k = 0; k < n; ++k) {
-    rule.nfa.epsilon(at[k], rule.final);
-    for (int c = 0; c < 256; ++c)
-      rule.nfa.bytes(at[k], at[next[k][c]], static_cast<std::uint8_t>(c),
-                     static_cast<std::uint8_t>(c));
-  }
-}
-
-Status write_tools(Program& program, const ToolCallSpec& tools, std::string_view what,
-                   SchemaOptions options, Budget& budget) {
-  constexpr std::size_t kMaxMark = 256;
-  if (tools.alternatives.empty() || tools.min_calls > tools.max_calls || tools.max_calls == 0 ||
-      (tools.lazy && (tools.begin.empty() || tools.begin.size() > kMaxMark)))
-    return make_error(ErrorCode::kInvalid, "{}: no call can be made of it", what);
-  program.root = program.add_rule("root");
-  const std::uint32_t call = program.add_rule("call");
-  {
-    Program::Rule& rule = program.rules[call];
-    for (const ToolCallSpec::Alternative& a : tools.alternatives) {
-      VT_TRY(std::uint32_t json, add_schema(program, a.schema, what, options, budget));
-      StateId first = rule.nfa.add(), last = rule.nfa.add();
-      rule.nfa.text(rule.start, first, a.prefix);
-      rule.nfa.letter(first, last, program.letter(Op::kCall, json));
-      rule.nfa.text(last, rule.final, a.suffix);
-    }
-  }
-  Program::Rule& rule = program.rules[program.root];
-  StateId begun = rule.nfa.add();
-  if (tools.lazy)
-    write_until(rule, tools.begin, begun);
-  else
-    rule.nfa.text(rule.start, begun, tools.begin);
-  // The first call, then the counted rest of them.
-  StateId at = rule.nfa.add(), loop = rule.nfa.add(), more = rule.nfa.add(), done = rule.nfa.add();
-  const std::uint64_t min = tools.min_calls > 0 ? tools.min_calls - 1 : 0;
-  rule.nfa.letter(begun, at, program.letter(Op::kCall, call));
-  const std::uint32_t counter = program.counter(min, tools.max_calls - 1);
-  rule.nfa.letter(at, loop, program.letter(Op::kBeginCount, counter));
-  rule.nfa.letter(loop, more, program.letter(Op::kAgain));
-  rule.nfa.letter(loop, done, program.letter(Op::kEndCount));
-  StateId separated = rule.nfa.add();
-  rule.nfa.text(more, separated, tools.separator);
-  rule.nfa.letter(separated, loop, program.letter(Op::kCall, call));
-  rule.nfa.text(done, rule.final, tools.end);
-  return Ok{};
-}
-
 Status write_spec(Program& program, const ConstraintSpec& spec, std::string_view what,
                   Budget& budget) {
   const SchemaOptions options{.any_order = spec.any_order};
@@ -247,8 +185,11 @@ std::string cache_key(const ConstraintSpec& spec) {
   for (const auto& a : spec.tools.alternatives)
     tools.push_back(json::array{a.prefix, a.schema, a.suffix});
   json::array spelled;
-  for (const auto& [id, text] : spec.tools.spelled_tokens) spelled.push_back({id, text});
+  for (const auto& [id, text] : spec.spelled_tokens) spelled.push_back({id, text});
   const ToolCallSpec& t = spec.tools;
+  json::value prelude;
+  if (const auto& p = spec.prelude)
+    prelude = {p->begin, p->end, p->next, p->without, p->inside, p->line_ends, p->may_end};
   json::array all{static_cast<int>(spec.kind),
                   spec.text,
                   spec.schema,
@@ -261,6 +202,8 @@ std::string cache_key(const ConstraintSpec& spec) {
                   t.min_calls,
                   t.max_calls,
                   t.lazy,
+                  t.trigger,
+                  prelude,
                   spelled};
   return json::serialize(all);
 }
@@ -273,6 +216,7 @@ Result<grammar::Machine> compile_machine(const ConstraintSpec& spec) {
   grammar::Budget budget;
   grammar::Program program;
   VT_RETURN_IF_ERROR(grammar::write_spec(program, spec, what, budget));
+  if (spec.prelude) grammar::write_prelude(program, *spec.prelude);
   return grammar::link(program, what, budget);
 }
 
@@ -288,8 +232,8 @@ Result<std::shared_ptr<const Constraint>> ConstraintCompiler::compile(const Cons
     if (auto found = cache_.find(key)) return found;
   }
   VT_TRY(grammar::Machine machine, compile_machine(spec));
-  auto made = std::make_shared<const Constraint>(std::move(machine), trie_, store_,
-                                                 spec.tools.spelled_tokens);
+  auto made =
+      std::make_shared<const Constraint>(std::move(machine), trie_, store_, spec.spelled_tokens);
   std::lock_guard lock(mutex_);
   cache_.insert(key, made, made->bytes() + key.size());
   return made;

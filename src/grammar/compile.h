@@ -17,5 +17,9 @@ struct SchemaOptions {
 };
 Result<std::uint32_t> add_schema(Program& program, const boost::json::value& schema,
                                  std::string_view what, SchemaOptions options, Budget& budget);
+// Make rules around others and the outer one the root; see ToolCallSpec and Prelude.
+Status write_tools(Program& program, const ToolCallSpec& tools, std::string_view what,
+                   SchemaOptions options, Budget& budget);
+void write_prelude(Program& program, const ConstraintSpec::Prelude& prelude);
 
 }  // namespace vitrine::grammar

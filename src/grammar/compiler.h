@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,11 +21,12 @@ namespace vitrine {
 //   begin  call  (separator call)*  end        with `min_calls` to `max_calls` calls
 //
 // and a call is the prefix of one of the alternatives, JSON that its schema admits, its suffix.
-// With `lazy`, any text may come before the first `begin`, and the text may end without one: what
-// the model says freely is free until it spells `begin`, and constrained from there on. For Hermes:
+// With `lazy`, any text may come before, and the text may end without a call: what the model says
+// is free until it spells `trigger`, with which `begin` begins, and constrained from there on.
+// Where `begin` is empty, text is free that does not begin as a call does. For Hermes:
 //
-//   begin "<tool_call>\n", prefix {"name": "get_time", "arguments": , suffix },
-//   separator "\n</tool_call>\n<tool_call>\n", end "\n</tool_call>"
+//   begin "<tool_call>\n", trigger "<tool_call>", prefix {"name": "get_time", "arguments": ,
+//   suffix }, separator "\n</tool_call>\n<tool_call>\n", end "\n</tool_call>"
 struct ToolCallSpec {
   struct Alternative {
     std::string prefix;
@@ -34,9 +36,8 @@ struct ToolCallSpec {
   std::vector<Alternative> alternatives;
   std::string begin, separator, end;
   std::uint64_t min_calls = 1, max_calls = 1;
-  bool lazy = false;  // needs a `begin`
-  // Special tokens that stand for their text, where a format uses some ("[TOOL_CALLS]").
-  std::vector<std::pair<std::int32_t, std::string>> spelled_tokens;
+  bool lazy = false;
+  std::string trigger;
 };
 
 struct ConstraintSpec {
@@ -53,6 +54,18 @@ struct ConstraintSpec {
   boost::json::value schema = {};
   std::vector<std::string> choices = {};
   ToolCallSpec tools = {};
+  // Reasoning in front of the text:  begin ANYTHING end next  or  without
+  struct Prelude {
+    std::string begin = {}, end = {};  // of what is free; an empty end: there is none
+    std::string next = {};             // between it and the text
+    std::string without = {};          // what is there instead where nothing is thought
+    bool inside = false;               // `begin` is in the prompt; there is no doing without
+    bool line_ends = false;            // one or two line ends may come before the text
+    bool may_end = false;              // the text may end inside
+  };
+  std::optional<Prelude> prelude = {};
+  // Special tokens that stand for their text, where a format uses some ("[TOOL_CALLS]").
+  std::vector<std::pair<std::int32_t, std::string>> spelled_tokens = {};
   // Members of objects may come in any order; otherwise they come in the order of the schema, as
   // OpenAI's API has it.
   bool any_order = false;

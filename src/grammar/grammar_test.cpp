@@ -93,6 +93,7 @@ ToolCallSpec hermes(bool lazy, std::uint64_t most) {
   t.separator = t.end + "\n" + t.begin;
   t.max_calls = most;
   t.lazy = lazy;
+  t.trigger = "<tool_call>";
   return t;
 }
 
@@ -112,17 +113,53 @@ TEST(ToolCalls, AreTextAroundJson) {
 TEST(ToolCalls, LazyOnesBeginWhereTheTextSaysSo) {
   Checker lazy({.kind = Kind::kToolCalls, .tools = hermes(true, 1)});
   const std::string now = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
-  EXPECT_TRUE(lazy("") && lazy("Just text with <tool_ and <<tool_call>, unfinished."));
-  EXPECT_TRUE(lazy("Let me see.\n" + now) && lazy("<<tool_call>" + now));
-  EXPECT_FALSE(lazy(now + " and more") || lazy("a<tool_call>\nb"));
+  EXPECT_TRUE(lazy("") && lazy("Just text with <tool_ and <<tool_call, unfinished."));
+  EXPECT_TRUE(lazy("Let me see.\n" + now) && lazy("<<tool_call" + now));
+  EXPECT_FALSE(lazy(now + " and more") || lazy("a<tool_call>\nb") || lazy("a<tool_call>b"));
+}
+
+TEST(ToolCalls, WithoutABeginTheyAreToldByTheirFirstCharacter) {
+  ConstraintSpec spec{.kind = Kind::kToolCalls, .tools = hermes(true, 2)};
+  spec.tools.begin = spec.tools.end = spec.tools.trigger = "", spec.tools.separator = "; ";
+  Checker lazy(spec);
+  const std::string now = "{\"name\": \"now\", \"arguments\": {}}";
+  EXPECT_TRUE(lazy("") && lazy("\n text {\"a\": 1}") && lazy(now) && lazy(now + "; " + now));
+  EXPECT_FALSE(lazy("{}") || lazy(" {\"name\": \"now\"}") || lazy(now + " and more"));
+}
+
+TEST(Prelude, IsFreeAndThenTheTextIsNot) {
+  auto checker = [](ConstraintSpec::Prelude prelude) {
+    return Checker({.kind = Kind::kRegex, .text = "[0-9]+", .prelude = std::move(prelude)});
+  };
+  Checker may = checker({.begin = "<think>", .end = "</think>", .line_ends = true});
+  EXPECT_TRUE(may("12") && may("<think>why</think>12") && may("<think></think>\n\n12"));
+  EXPECT_TRUE(may("<think> <</think </thi</think>1"));
+  EXPECT_FALSE(may("") || may("<think>12") || may("<think>a</think>") || may("x</think>1"));
+  EXPECT_FALSE(may("<think>a</think>\n\n\n1") || may("\n1") || may("<think>a</think>1</think>2"));
+  Checker must = checker({.begin = "<think>", .end = "</think>", .inside = true});
+  EXPECT_TRUE(must("why</think>12") && must("</think>12"));
+  EXPECT_FALSE(must("12") || must("</think>\n12"));
+  Checker channels = checker({.begin = "[a]", .end = "[e]", .next = "[s][f]", .without = "[f]"});
+  EXPECT_TRUE(channels("[f]12") && channels("[a]x[e][s][f]12"));
+  EXPECT_FALSE(channels("12") || channels("[a]x[e]12") || channels("[a]x[e]y[e][s][f]12"));
+  Checker none = checker({.without = "[f]"});
+  EXPECT_TRUE(none("[f]1"));
+  EXPECT_FALSE(none("1"));
+  ConstraintSpec calls{.kind = Kind::kToolCalls, .tools = hermes(true, 1)};
+  calls.prelude = {.begin = "<think>", .end = "</think>", .line_ends = true, .may_end = true};
+  Checker lazy(calls);
+  const std::string now = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+  EXPECT_TRUE(lazy("<think>a <tool_call> b") && lazy("<think>a <tool_call> b</think>\n\nc" + now));
+  EXPECT_TRUE(lazy(now) && lazy("text") && lazy("<think>a</think>b"));
+  EXPECT_FALSE(lazy("<think>a</think>b<tool_call>c") || lazy("a<tool_call>c"));
 }
 
 TEST(ToolCalls, SpecialTokensMayStandForTheirText) {
   std::vector<std::string> pieces = byte_pieces();
   pieces.emplace_back();  // 256: special
   ConstraintSpec spec{.kind = Kind::kToolCalls, .tools = hermes(true, 1)};
-  spec.tools.begin = "[CALL]";
-  spec.tools.spelled_tokens = {{256, "[CALL]"}};
+  spec.tools.begin = spec.tools.trigger = "[CALL]";
+  spec.spelled_tokens = {{256, "[CALL]"}};
   ConstraintCompiler compiler(pieces);
   ConstraintMatcher matcher(*compiler.compile(spec));
   EXPECT_TRUE(matcher.mask()->test(256));

@@ -68,15 +68,14 @@ void sort_by_characters(std::vector<CountedToken>& all) {
 }
 
 // One walk of a tree through the machine. Marks what may come.
+//
+// The machine is determinised on the way: a node is a step from one set of configurations by one
+// byte to another, and most nodes repeat one that was taken before. Frames of known sets are kept
+// until the end of the walk; when there are too many sets, those off the path are forgotten.
 class Walk {
  public:
   Walk(const Machine& machine, const TokenTrie& trie, Frames& frames, TokenMask& mask)
-      : machine_(machine),
-        trie_(trie),
-        frames_(frames),
-        stepper_(machine, frames),
-        mask_(mask),
-        levels_(trie.longest() + 1) {}
+      : machine_(machine), trie_(trie), frames_(frames), stepper_(machine, frames), mask_(mask) {}
 
   // Gathers into `wide` what is decided without looking below Frames::kEscape.
   void classify(WideMask& wide, bool counted) {
@@ -86,88 +85,99 @@ class Walk {
   }
 
   void run(std::span<const Config> from) {
-    Level& top = levels_[0];
-    top.ones = from.size();
-    top.one = from[0];
-    top.configs.assign(from.begin(), from.end());
-    top.frames = frames_.size();
-    stepper_.remember_keys(top.one.frame);
+    const std::size_t before = frames_.size();
+    path_sets_[0] = find_set(from, false);
+    stepper_.remember_keys(from[0].frame);
     const std::span<const TrieNode> nodes = trie_.nodes();
-    for (std::uint32_t i = 0; i < nodes.size();) {
+    for (std::uint32_t i = 0; i < nodes.size() && gathered_ < kMaxGathered;) {
       const TrieNode& node = nodes[i];
-      const Level& above = levels_[node.depth - 1];
-      Level& here = levels_[node.depth];
-      if (above.frames != frames_.size()) frames_.truncate(above.frames);
+      const SetId above = path_sets_[node.depth - 1];
       path_[node.depth - 1] = static_cast<char>(node.byte);
-      if (!advance(above, node.byte, here)) {
+      SetId here = next_[above * 256 + node.byte];
+      if (here == kUnknown) here = step(node.depth, node.byte);
+      if (here == kNowhere) {
         if (wide_ != nullptr && !escapes_.empty()) gather(i);
         i = node.end;
         continue;
       }
-      if (node.token >= 0) mark(here, node);
-      if (wide_ != nullptr) note_escape(node, here.escaped, above.one.count);
+      path_sets_[node.depth] = here;
+      if (wide_ != nullptr)
+        classify(node, sets_[here]);
+      else if (node.token >= 0)
+        trie_.mark(node.token, mask_);
       ++i;
     }
-    frames_.truncate(top.frames);
+    frames_.truncate(before);
     if (wide_ != nullptr) finish();
   }
 
  private:
-  // Most of the time there is one configuration, which stands in the level itself.
-  struct Level {
-    Config one{};
-    std::size_t ones = 0;         // how many there are
-    std::vector<Config> configs;  // all of them, if more than one
-    std::size_t frames = 0;
+  struct Set {
+    std::vector<Config> configs;
     bool escaped = false;
-
-    std::span<const Config> all() const {
-      return ones == 1 ? std::span(&one, 1) : std::span<const Config>(configs);
-    }
   };
+  using SetId = std::int32_t;
+  static constexpr SetId kUnknown = -1, kNowhere = -2;
+  static constexpr std::size_t kMaxSets = 2048;
   struct Escape {
     std::uint32_t end;        // of the nodes below
     std::uint8_t depth;       // after so many bytes
     std::uint8_t characters;  // of a counted string
   };
 
-  // Whether the text may be what the path spells.
-  bool advance(const Level& above, std::uint8_t byte, Level& here) {
-    here.ones = 0;
-    here.escaped = false;
-    if (above.ones == 1) {
-      const Config& c = above.one;
-      const std::uint8_t from = machine_.flags(c.state);
-      const StateId to = machine_.next(c.state, byte);
-      if (to == kDead) return false;
-      constexpr std::uint8_t kPlain =
-          Machine::kBytes | Machine::kWide | Machine::kCounted | Machine::kKey;
-      const std::uint8_t flags = machine_.flags(to);
-      const bool counts = (from & Machine::kCounted) != 0;
-      if ((flags & ~kPlain) == 0 && !(counts && byte == '"')) {
-        if (counts && !counted_ && c.count >= machine_.counter(machine_.extra(c.state)).max)
-          return false;
-        if ((flags & Machine::kKey) && !stepper_.key_possible(to, c.frame)) return false;
-        here.one = {to, c.frame, c.count + (counts ? 1 : 0)};
-        here.ones = 1;
-        here.frames = frames_.size();
-        return true;
-      }
+  // Where the set above a node of that depth goes by `byte`; kNowhere: the text cannot be that.
+  SetId step(std::size_t depth, std::uint8_t byte) {
+    std::vector<Config> to;
+    stepper_.step(sets_[path_sets_[depth - 1]].configs, byte, to);
+    SetId found = kNowhere;
+    if (!to.empty() || stepper_.ended() || stepper_.escaped()) {
+      if (sets_.size() == kMaxSets) forget(depth, to);
+      found = find_set(to, stepper_.escaped());
     }
-    if (above.ones == 0) return false;
-    here.configs.clear();
-    stepper_.step(above.all(), byte, here.configs);
-    here.ones = here.configs.size();
-    if (here.ones == 1) here.one = here.configs[0];
-    here.frames = frames_.size();
-    here.escaped = stepper_.escaped();
-    return here.ones > 0 || stepper_.ended() || stepper_.escaped();
+    next_[path_sets_[depth - 1] * 256 + byte] = found;
+    return found;
   }
 
-  void mark(const Level& here, const TrieNode& node) {
-    if (counted_ && here.ones == 0) return;  // it closes the string: note_escape()
-    trie_.mark(node.token, mask_);
-    if (counted_) wide_->counted.push_back({node.token, static_cast<std::uint8_t>(here.one.count)});
+  SetId find_set(std::span<const Config> configs, bool escaped) {
+    std::uint64_t key = escaped ? 1 : 2;
+    for (const Config& c : configs) key += mix(mix(c.state, c.frame), c.count);
+    auto [begin, end] = ids_of_sets_.equal_range(key);
+    for (auto it = begin; it != end; ++it) {
+      const Set& set = sets_[it->second];
+      if (set.escaped == escaped && set.configs.size() == configs.size() &&
+          std::is_permutation(configs.begin(), configs.end(), set.configs.begin()))
+        return it->second;
+    }
+    const auto id = static_cast<SetId>(sets_.size());
+    ids_of_sets_.emplace(key, id);
+    sets_.push_back({{configs.begin(), configs.end()}, escaped});
+    next_.resize(sets_.size() * 256, kUnknown);
+    return id;
+  }
+
+  // All but the sets above a node of that depth, and the frames that only the others had. A frame
+  // is older than those that stand on it.
+  void forget(std::size_t depth, std::span<const Config> also) {
+    std::vector<Set> path;
+    FrameId last = 0;
+    for (std::size_t d = 0; d < depth; ++d) path.push_back(sets_[path_sets_[d]]);
+    for (const Set& set : path)
+      for (const Config& c : set.configs) last = std::max(last, c.frame);
+    for (const Config& c : also) last = std::max(last, c.frame);
+    frames_.truncate(std::max<std::size_t>(last + 1, Frames::kEscape + 1));
+    sets_.clear(), next_.clear(), ids_of_sets_.clear();
+    for (std::size_t d = 0; d < depth; ++d)
+      path_sets_[d] = find_set(path[d].configs, path[d].escaped);
+  }
+
+  void classify(const TrieNode& node, const Set& here) {
+    if (node.token >= 0 && !(counted_ && here.configs.empty())) {
+      trie_.mark(node.token, mask_);
+      if (counted_)
+        wide_->counted.push_back({node.token, static_cast<std::uint8_t>(here.configs[0].count)});
+    }
+    const Set& above = sets_[path_sets_[node.depth - 1]];
+    note_escape(node, here.escaped, above.configs.empty() ? 0 : above.configs[0].count);
   }
 
   // From here on, tokens may be what the rule's caller has next.
@@ -195,13 +205,15 @@ class Walk {
   }
 
   void add(std::string_view ending, CountedToken token) {
+    ++gathered_;
     auto [it, added] = ids_.try_emplace(std::string(ending), wide_->by_ending.size());
     if (added) wide_->by_ending.emplace_back();
     wide_->by_ending[it->second].push_back(token);
   }
 
   void finish() {
-    wide_->whole = stepper_.lost();
+    wide_->whole = stepper_.lost() || gathered_ >= kMaxGathered;
+    if (wide_->whole) ids_.clear(), wide_->by_ending.clear(), wide_->counted.clear();
     sort_by_characters(wide_->counted);
     std::vector<std::string> endings(ids_.size());
     for (const auto& [ending, id] : ids_) endings[id] = ending;
@@ -213,12 +225,18 @@ class Walk {
   Frames& frames_;
   Stepper stepper_;
   TokenMask& mask_;
-  std::vector<Level> levels_;
   std::array<char, 256> path_{};
+  std::array<SetId, 257> path_sets_{};
+  std::vector<Set> sets_;
+  std::vector<SetId> next_;  // by set and byte
+  std::unordered_multimap<std::uint64_t, SetId> ids_of_sets_;
 
   WideMask* wide_ = nullptr;
   bool counted_ = false;         // counts are noted, not held against their limits
   std::vector<Escape> escapes_;  // on the path
+  // A rule that may end everywhere (a name, a number) has so many endings that a walk costs less.
+  static constexpr std::size_t kMaxGathered = 16384;
+  std::size_t gathered_ = 0;                          // tokens by their endings
   std::unordered_map<std::string, std::size_t> ids_;  // of endings
 };
 
@@ -266,9 +284,9 @@ std::shared_ptr<const WideMask> Masks::wide(const Config& c, Frames& frames) {
   return found;
 }
 
-void Masks::add_wide(const Config& c, Frames& frames, TokenMask& mask) {
+bool Masks::add_wide(const Config& c, Frames& frames, TokenMask& mask) {
   auto part = wide(c, frames);
-  if (part->whole) return Walk(machine_, trie_, frames, mask).run({&c, 1});
+  if (part->whole) return false;
   std::uint64_t need = 0, room = ~std::uint64_t{0};
   if (machine_.flags(c.state) & Machine::kCounted) {
     const Counter& limits = machine_.counter(machine_.extra(c.state));
@@ -290,6 +308,7 @@ void Masks::add_wide(const Config& c, Frames& frames, TokenMask& mask) {
     mask.any = mask.any || inside->words[w] != 0;
   }
   add_endings(*part, c, {need, room}, frames, mask);
+  return true;
 }
 
 void Masks::add_endings(const WideMask& wide, const Config& c, const Counter& characters,
@@ -341,12 +360,11 @@ std::shared_ptr<const TokenMask> Masks::mask(std::span<const Config> configs, Fr
     if (auto found = store_->masks.find(key)) return found;
   }
   auto made = std::make_shared<TokenMask>(trie_.empty_mask());
-  for (const Config& c : configs) {
-    if (machine_.flags(c.state) & Machine::kWide)
-      add_wide(c, frames, *made);
-    else
-      Walk(machine_, trie_, frames, *made).run({&c, 1});
-  }
+  std::vector<Config> narrow;
+  for (const Config& c : configs)
+    if (!(machine_.flags(c.state) & Machine::kWide) || !add_wide(c, frames, *made))
+      narrow.push_back(c);
+  if (!narrow.empty()) Walk(machine_, trie_, frames, *made).run(narrow);
   std::lock_guard lock(store_->mutex);
   store_->masks.insert(key, made, made->bytes());
   return made;

@@ -38,7 +38,8 @@ class Masks {
 
  private:
   std::uint64_t key_of(const Config& c, const Frames& frames) const;
-  void add_wide(const Config& c, Frames& frames, TokenMask& mask);
+  // False: the state has to be walked like a narrow one.
+  bool add_wide(const Config& c, Frames& frames, TokenMask& mask);
   // Tokens that leave the rule of `c` with that many characters and go on as its caller does.
   void add_endings(const WideMask& wide, const Config& c, const Counter& characters, Frames& frames,
                    TokenMask& mask);

@@ -46,6 +46,38 @@ ConstraintSpec arithmetic(int variant) {
               variant)};
 }
 
+// A small programming language: many rules, deep stacks, names that border on keywords.
+ConstraintSpec program(int variant) {
+  return {.kind = ConstraintSpec::Kind::kGrammar, .text = fmt::format("# {}\n", variant) + R"gbnf(
+root ::= ws function+
+function ::= type ws1 name "(" ws (param ("," ws param)*)? ")" ws block
+param ::= type ws1 name ws
+type ::= "int" | "float" | "string" | "bool" | "void" | name ("<" type ("," type)* ">")?
+block ::= "{" ws statement* "}" ws
+statement ::= block | if | while | for | return | declaration | expression ";" ws | comment
+if ::= "if" ws "(" ws expression ")" ws statement ("else" ws1 statement)?
+while ::= "while" ws "(" ws expression ")" ws statement
+for ::= "for" ws "(" ws (expression)? ";" ws (expression)? ";" ws (expression)? ")" ws statement
+return ::= "return" (ws1 expression)? ws ";" ws
+declaration ::= type ws1 name ws ("=" ws expression)? ";" ws
+expression ::= or (ws "=" ws expression)?
+or ::= and (ws "||" ws and)*
+and ::= compare (ws "&&" ws compare)*
+compare ::= sum (ws ("==" | "!=" | "<=" | ">=" | "<" | ">") ws sum)*
+sum ::= product (ws [-+] ws product)*
+product ::= unary (ws [*/%] ws unary)*
+unary ::= [-!]? postfix
+postfix ::= atom ("(" ws (expression ("," ws expression)*)? ")" | "[" ws expression "]" | "." name)*
+atom ::= number | text | name | "(" ws expression ")" | "true" | "false" | "null"
+name ::= [a-zA-Z_] [a-zA-Z0-9_]{0,40}
+number ::= [0-9]{1,18} ("." [0-9]{1,18})? ([eE] [-+]? [0-9]{1,3})?
+text ::= "\"" ([^"\\\x00-\x1f] | "\\" ["\\nrt])* "\""
+comment ::= "//" [^\n]* "\n" ws
+ws ::= [ \t\n]{0,20}
+ws1 ::= [ \t\n]{1,20}
+)gbnf"};
+}
+
 // Of this thread only: others that share the core are not the mask's cost.
 double thread_us() {
   timespec now{};
@@ -117,6 +149,8 @@ void compile(benchmark::State& state, MakeSpec make) {
 BENCHMARK_CAPTURE(first_masks, schema, person)->Unit(benchmark::kMillisecond)->Iterations(20);
 BENCHMARK_CAPTURE(first_masks, any_json, any_json)->Unit(benchmark::kMillisecond)->Iterations(20);
 BENCHMARK_CAPTURE(first_masks, grammar, arithmetic)->Unit(benchmark::kMillisecond)->Iterations(20);
+BENCHMARK_CAPTURE(first_masks, program, program)->Unit(benchmark::kMillisecond)->Iterations(20);
+BENCHMARK_CAPTURE(kept_masks, program, program)->Unit(benchmark::kMillisecond)->Iterations(100);
 BENCHMARK_CAPTURE(kept_masks, schema, person)->Unit(benchmark::kMillisecond)->Iterations(100);
 BENCHMARK_CAPTURE(kept_masks, any_json, any_json)->Unit(benchmark::kMillisecond)->Iterations(100);
 BENCHMARK_CAPTURE(kept_masks, grammar, arithmetic)->Unit(benchmark::kMillisecond)->Iterations(100);

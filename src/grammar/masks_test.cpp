@@ -36,6 +36,7 @@ std::vector<ConstraintSpec> specs() {
   ConstraintSpec tools{.kind = Kind::kToolCalls};
   tools.tools.alternatives = {{"{\"name\":\"get\",\"a\":", parse(R"({"type":"object"})"), "}"}};
   tools.tools.begin = "[name", tools.tools.end = "]", tools.tools.lazy = true;
+  tools.tools.trigger = "[";
   out.push_back(tools);
   return out;
 }

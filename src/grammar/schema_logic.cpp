@@ -42,7 +42,7 @@ std::span<const Keywords::Known> Keywords::known() {
       {"deprecated", nullptr},
       {"description", nullptr},
       {"discriminator", nullptr},  // OpenAPI's; "oneOf" says the same
-      {"else", nullptr},  // of "if"
+      {"else", nullptr},           // of "if"
       {"enum", &K::enumeration},
       {"example", nullptr},
       {"examples", nullptr},

@@ -27,10 +27,10 @@ inline constexpr int kMaxNesting = 100;
 void check_depth(int depth);
 
 struct Limits {
-  std::int64_t steps = 20'000'000;            // nodes evaluated and items looked at
-  std::size_t output_bytes = 64u << 20;       // of the rendered text
-  std::size_t created_bytes = 2048ull << 20;  // of all texts made on the way
-  int depth = 600;                            // of nested evaluation
+  std::int64_t steps = 20'000'000;         // nodes evaluated and items looked at
+  std::size_t output_bytes = 64u << 20;    // of the rendered text
+  std::size_t created_bytes = 256u << 20;  // of all texts made on the way, freed or not
+  int depth = 600;                         // of nested evaluation
   std::chrono::milliseconds time{10'000};
 };
 

@@ -65,6 +65,24 @@ TEST(Template, StringsKeepWhoWroteThem) {
   EXPECT_EQ(shown("{{ ('1\n' ~ l[0])|indent(2) }}", c), "1\n  {p}");
 }
 
+// What a long conversation needs when its template gathers all of it in one string, and what none
+// does.
+TEST(Template, TheDefaultBudgetIsForLongConversations) {
+  auto gather = [](int messages) {
+    Dict context;
+    context.set("x", Text(std::string(2000, 'a'), true));
+    return render("{% set ns = namespace(s='') %}{% for i in range(" + std::to_string(messages) +
+                      ") %}{% set ns.s = ns.s ~ x %}{% endfor %}{{ ns.s|length }}",
+                  context);
+  };
+  auto text = gather(400);
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_EQ(text->view(), "800000");
+  auto much = gather(4000);
+  ASSERT_FALSE(much.ok());
+  EXPECT_EQ(much.error().code, ErrorCode::kTooLarge);
+}
+
 TEST(Template, BudgetsHold) {
   Limits small;
   small.steps = 10'000;

@@ -12,6 +12,9 @@ struct ReasoningBudget {
   int tokens = 0;                        // between begin and end
   std::vector<std::int32_t> begin, end;  // the tags; not empty
   bool inside = false;                   // the prompt has opened it
+  // How many tokens of `end` suffice when the model writes them itself; 0: all.
+  int closing = 0;
+  bool repeats = false;  // it may begin again, on what is left of the budget
 };
 
 class ReasoningLimit {
@@ -23,9 +26,10 @@ class ReasoningLimit {
 
  private:
   enum class State { kBefore, kInside, kEnding, kAfter };
-  // How much of `tag` the tokens end with; true once that is all of it.
-  bool follow(const std::vector<std::int32_t>& tag, std::int32_t token);
+  // How much of the first `size` of `tag` the tokens end with; true once that is all.
+  bool follow(const std::vector<std::int32_t>& tag, std::size_t size, std::int32_t token);
   void enter();
+  void leave();
 
   ReasoningBudget budget_;
   State state_ = State::kBefore;

@@ -28,6 +28,17 @@ TEST(ReasoningLimit, EndsTheReasoningInTime) {
   EXPECT_EQ(drawn({2, {10}, {11, 12}, true}, {1, 11, 5, 6}), (Ids{1, 11, 12, 6}));
 }
 
+// As in harmony: <|end|> closes, and what is forced goes on to the next message.
+TEST(ReasoningLimit, ReasoningThatComesInSeveralMessagesHasOneBudget) {
+  ReasoningBudget budget{3, {10}, {11, 12, 13}, false, 1, true};
+  EXPECT_EQ(drawn(budget, {10, 1, 11, 5, 10, 2, 3, 4, 4, 4, 7}),
+            (Ids{10, 1, 11, 5, 10, 2, 3, 11, 12, 13, 7}));
+  EXPECT_EQ(drawn(budget, {10, 1, 2, 3, 9, 9, 9, 10, 4, 4, 4, 8}),
+            (Ids{10, 1, 2, 3, 11, 12, 13, 10, 11, 12, 13, 8}));
+  // Closed by the model: the rest is its own.
+  EXPECT_EQ(drawn(budget, {10, 1, 11, 5, 6, 7, 8, 9}), (Ids{10, 1, 11, 5, 6, 7, 8, 9}));
+}
+
 TEST(ReasoningLimit, LeavesTheRestAlone) {
   EXPECT_EQ(drawn({2, {10}, {11}, false}, {1, 2, 3, 4}), (Ids{1, 2, 3, 4}));
   EXPECT_EQ(drawn({2, {10}, {11}, false}, {10, 1, 11, 2, 3, 4}), (Ids{10, 1, 11, 2, 3, 4}));

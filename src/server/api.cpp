@@ -1,5 +1,7 @@
 #include "server/api.h"
 
+#include "server/openai_request.h"
+
 namespace vitrine {
 
 std::uint64_t LiveStreams::add(std::vector<std::shared_ptr<TokenStream>> streams) {
@@ -39,6 +41,18 @@ asio::awaitable<void> reply_error(Exchange& exchange, const HttpError& error, He
   return exchange.reply(error.status, "application/json", error_body(error), std::move(headers));
 }
 
+asio::awaitable<void> reply_refused(Api& api, Exchange& exchange, const Error& refused) {
+  HttpError error = engine_error(refused);
+  Headers headers;
+  if (error.status == 429)
+    headers.emplace_back("Retry-After", std::to_string(api.engine->retry_after_seconds()));
+  return reply_error(exchange, error, std::move(headers));
+}
+
+HttpError shutting_down() {
+  return {503, "server_error", "the server is shutting down", "", "shutting_down"};
+}
+
 std::vector<Route> api_routes(Api& api) {
   using Handler = asio::awaitable<void> (*)(Api&, Exchange&);
   std::vector<Route> routes;
@@ -49,6 +63,7 @@ std::vector<Route> api_routes(Api& api) {
   };
   add("POST", "/v1/completions", handle_completions);
   add("POST", "/v1/chat/completions", handle_chat);
+  add("POST", "/v1/embeddings", handle_embeddings);
   add("GET", "/v1/models", handle_models);
   add("GET", "/v1/models/*", handle_model);
   add("POST", "/apply-template", handle_apply_template);

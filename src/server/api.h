@@ -47,10 +47,12 @@ struct Api {
   int stream_backlog = 1024;  // tokens that a slow reader may leave unread
   bool isolate_keys = false;  // API keys share no cached pages and see only their own requests
   std::optional<std::chrono::milliseconds> default_timeout;
+  Pooling pooling = Pooling::kMean;  // of embeddings, where a request does not say
   std::int64_t started_unix = 0;
   std::function<HttpCounts()> http_counts;  // may be empty
 
   std::atomic<bool> draining{false};
+  std::atomic<std::int64_t> embedding_floats{0};  // of answers in work
   LiveStreams live;
   ConstraintSource constraints;
 
@@ -67,10 +69,15 @@ std::vector<Route> api_routes(Api& api);
 // Answers; `body` is JSON.
 asio::awaitable<void> reply_json(Exchange& exchange, std::string body);
 asio::awaitable<void> reply_error(Exchange& exchange, const HttpError& error, Headers headers = {});
+// The engine did not take the work; where its queue is full, with a Retry-After.
+asio::awaitable<void> reply_refused(Api& api, Exchange& exchange, const Error& error);
+// While the server drains, and of what that cut short.
+HttpError shutting_down();
 
 // Handlers of the routes, by the file that has them.
 asio::awaitable<void> handle_completions(Api& api, Exchange& exchange);  // openai_completions.cpp
 asio::awaitable<void> handle_chat(Api& api, Exchange& exchange);         // openai_chat.cpp
+asio::awaitable<void> handle_embeddings(Api& api, Exchange& exchange);   // openai_embeddings.cpp
 asio::awaitable<void> handle_apply_template(Api& api, Exchange& exchange);  // api_template.cpp
 asio::awaitable<void> handle_metrics(Api& api, Exchange& exchange);         // metrics_text.cpp
 // api_misc.cpp

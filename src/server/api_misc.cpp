@@ -120,8 +120,7 @@ asio::awaitable<void> handle_health(Api&, Exchange& exchange) {
 
 asio::awaitable<void> handle_ready(Api& api, Exchange& exchange) {
   if (!api.draining) return reply_json(exchange, R"({"status":"ready"})");
-  return reply_error(exchange,
-                     {503, "server_error", "the server is shutting down", "", "shutting_down"});
+  return reply_error(exchange, shutting_down());
 }
 
 }  // namespace vitrine

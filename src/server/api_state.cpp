@@ -70,6 +70,7 @@ std::string info(const Api& api) {
         {"page_size", options.page_size},
         {"kv_type", dtype_name(options.kv_dtype)},
         {"isolate_keys", api.isolate_keys}}},
+      {"embeddings", {{"dimensions", engine.model().dim}, {"pooling", pooling_name(api.pooling)}}},
       {"sampling_defaults", defaults_json(api.defaults)},
       {"memory", memory_json(engine.memory())}});
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "grammar/compiler.h"
+#include "server/chat_constraint.h"
 
 namespace vitrine {
 namespace {
@@ -155,12 +155,6 @@ void read_tools(JsonFields& fields, ChatInput& out) {
   out.tools = *tools;
 }
 
-// Which calls the answer must have.
-struct ToolChoice {
-  bool required = false;
-  std::string name;  // empty: any of the tools
-};
-
 void read_named_choice(JsonFields& fields, const json::object& named, const json::array& tools,
                        ToolChoice& out) {
   JsonFields inner(named, "tool_choice");
@@ -250,85 +244,8 @@ HttpError template_error(const Error& error) {
   return bad_field("messages", fmt::format("messages: {}", error.message), "chat_template_error");
 }
 
-namespace {
-
-void read_budget(const Api& api, JsonFields& fields, const ChatCall& chat, Request& request) {
-  auto tokens = fields.clamped("reasoning_budget", 0, api.context);
-  if (!tokens || fields.error()) return;
-  ReasoningBudget budget;
-  budget.tokens = static_cast<int>(*tokens);
-  budget.inside = chat.in_reasoning;
-  if (chat.tags != nullptr) {
-    budget.begin = api.chat->reasoning_begin();
-    budget.end = api.chat->reasoning_end();
-  }
-  auto usable = [&](const std::vector<std::int32_t>& ids) {
-    return !ids.empty() &&
-           std::all_of(ids.begin(), ids.end(), [&](std::int32_t id) { return id < api.vocab; });
-  };
-  if (!usable(budget.begin) || !usable(budget.end))
-    return fields.fail("reasoning_budget",
-                       "this model's chat template marks no reasoning that could be ended",
-                       "unsupported_parameter");
-  if (request.constraint)
-    return fields.fail("reasoning_budget", "allowed only where the answer's text is free");
-  request.reasoning = std::move(budget);
-}
-
-ToolCallSpec::Alternative alternative(const CallSyntax& syntax, const json::object& function) {
-  std::string name(function.at("name").as_string());
-  if (syntax.before_name.ends_with('"')) {
-    name = to_json(json::value(name));
-    name = name.substr(1, name.size() - 2);
-  }
-  const json::value* schema = function.if_contains("parameters");
-  bool given = schema != nullptr && schema->is_object();
-  return {fmt::format("{}{}{}", syntax.before_name, name, syntax.after_name),
-          given ? *schema
-                : json::value{{"type", "object"},
-                              {"properties", json::object{}},
-                              {"additionalProperties", false}},
-          std::string(syntax.suffix)};
-}
-
-// An answer that must be tool calls is constrained to them.
-void require_calls(const Api& api, JsonFields& fields, const ToolChoice& choice,
-                   const ChatInput& input, const ChatCall& chat, Request& request) {
-  constexpr std::uint64_t kMostCalls = 16;
-  if (chat.format == nullptr)
-    return fields.fail("tool_choice",
-                       "how this model writes tool calls is not known from its chat template, so "
-                       "none can be required",
-                       "unsupported_parameter");
-  if (request.constraint)
-    return fields.fail("tool_choice", "allowed without other constraints on the text only");
-  const CallSyntax& syntax = chat.format->syntax;
-  ConstraintSpec spec{.kind = ConstraintSpec::Kind::kToolCalls, .name = "tools"};
-  ToolCallSpec& calls = spec.tools;
-  // Reasoning that the prompt has begun ends at once.
-  calls.begin = chat.in_reasoning ? chat.tags->end + "\n\n" : "";
-  calls.begin += syntax.begin;
-  calls.separator = syntax.separator;
-  calls.end = syntax.end;
-  calls.max_calls = choice.name.empty() && chat.parallel && syntax.several ? kMostCalls : 1;
-  for (std::int32_t id : chat.shown)
-    calls.spelled_tokens.emplace_back(id, api.tokenizer->piece(id));
-  for (const json::value& tool : input.tools) {
-    const json::object& function = tool.at("function").as_object();
-    if (choice.name.empty() || std::string_view(function.at("name").as_string()) == choice.name)
-      calls.alternatives.push_back(alternative(syntax, function));
-  }
-  auto made = api.constraints.compile(api.tokenizer, spec);
-  if (made.ok())
-    request.constraint = std::move(*made);
-  else
-    fields.fail(bad_field("tools", made.error().message));
-}
-
-}  // namespace
-
-ChatCall read_chat_call(const Api& api, JsonFields& fields, Request& request,
-                        std::vector<std::int32_t>& prompt) {
+ChatCall read_chat_call(const Api& api, JsonFields& fields, std::optional<ConstraintSpec> text,
+                        Request& request, std::vector<std::int32_t>& prompt) {
   ChatCall out;
   ToolChoice choice;
   ChatInput input = read_input(fields, choice);
@@ -343,17 +260,17 @@ ChatCall read_chat_call(const Api& api, JsonFields& fields, Request& request,
     return out;
   }
   const ToolFormat* format = api.chat->tools();
-  bool reads = format != nullptr && (!input.tools.empty() || format->reads_reasoning);
+  bool reads = format != nullptr && (!input.tools.empty() || reads_reasoning(format));
   out.format = reads ? format : nullptr;
   if (!api.chat->reasoning().end.empty()) out.tags = &api.chat->reasoning();
   if (out.tags != nullptr) {
-    std::string_view text = made->text.view();
-    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-    out.in_reasoning = text.ends_with(out.tags->begin);
+    std::string_view end = made->text.view();
+    while (!end.empty() && (end.back() == '\n' || end.back() == ' ')) end.remove_suffix(1);
+    out.in_reasoning = end.ends_with(out.tags->begin);
+    out.reasoned = end.ends_with(out.tags->end);
   }
   if (out.format != nullptr || out.tags != nullptr) out.shown = api.chat->shown_specials();
-  if (choice.required) require_calls(api, fields, choice, input, out, request);
-  read_budget(api, fields, out, request);
+  constrain_chat(api, fields, choice, input, std::move(text), out, request);
   prompt = std::move(made->ids);
   return out;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "grammar/compiler.h"
 #include "server/json_fields.h"
 #include "server/openai_request.h"
 
@@ -18,9 +19,10 @@ inline constexpr std::size_t kMaxToolName = 256;    // bytes
 std::optional<HttpError> read_messages(const json::array& list, std::vector<ChatMessage>& out);
 // All of the conversation: also tools, tool_choice "none", chat_template_kwargs, reasoning_effort.
 ChatInput read_chat_input(JsonFields& fields);
-// The prompt's tokens, how to read the answers, and of the request the budget for reasoning.
-ChatCall read_chat_call(const Api& api, JsonFields& fields, Request& request,
-                        std::vector<std::int32_t>& prompt);
+// The prompt's tokens, how to read the answers, and of the request the constraint and the budget
+// for reasoning. `text`: what the client wants the answer's text to be.
+ChatCall read_chat_call(const Api& api, JsonFields& fields, std::optional<ConstraintSpec> text,
+                        Request& request, std::vector<std::int32_t>& prompt);
 // How a template's refusal looks to a client.
 HttpError template_error(const Error& error);
 

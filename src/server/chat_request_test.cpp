@@ -115,6 +115,123 @@ TEST_F(ChatRequest, RequiredCallsConstrainTheAnswer) {
   EXPECT_EQ(read(head + R"("tool_choice":"required"})").error->code, "unsupported_parameter");
 }
 
+// What a matcher of the request's constraint says to a whole text.
+bool takes(const ParsedCall& p, std::string_view text) {
+  EXPECT_FALSE(p.error) << p.error->message;
+  EXPECT_NE(p.call.request.constraint, nullptr);
+  if (p.error || p.call.request.constraint == nullptr) return false;
+  ConstraintMatcher matcher(p.call.request.constraint);
+  return matcher.accept_text(text) && matcher.may_end();
+}
+
+const std::string kStrict = R"({"messages":[{"role":"user","content":"a"}],"tools":[
+    {"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object",
+      "properties":{"x":{"type":"integer"}},"required":["x"],"additionalProperties":false}}},
+    {"type":"function","function":{"name":"g"}}])";
+
+TEST_F(ChatRequest, AStrictFunctionsArgumentsKeepToItsSchemaOnceACallHasBegun) {
+  struct Format {
+    const char* mark;  // of the template
+    std::string before, name, after;
+  };
+  const Format formats[] = {
+      {"<tool_call>", "<tool_call>\n{\"name\": \"", "\", \"arguments\": ", "}\n</tool_call>"},
+      {"[TOOL_CALLS]", "[TOOL_CALLS][{\"name\": \"", "\", \"arguments\": ", "}]"},
+      {"<|python_tag|>", "{\"name\": \"", "\", \"parameters\": ", "}"},
+      {"<｜tool▁call▁begin｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+       "\n```json\n", "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"<|channel|><|message|>", "<|channel|>commentary to=functions.",
+       " <|constrain|>json<|message|>", ""},
+  };
+  for (const Format& f : formats) {
+    SCOPED_TRACE(f.mark);
+    use(fmt::format("{{{{ '{}' }}}}", f.mark));
+    ParsedCall p = read(kStrict + "}");
+    auto call = [&](const char* name, const char* arguments) {
+      return f.before + name + f.name + arguments + f.after;
+    };
+    EXPECT_TRUE(takes(p, "") && takes(p, "just <text"));
+    EXPECT_TRUE(takes(p, call("f", "{\"x\": 5}")));
+    EXPECT_TRUE(takes(p, call("g", "{\"any\": [1]}")));
+    EXPECT_FALSE(takes(p, call("f", "{\"x\": \"5\"}")));
+    EXPECT_FALSE(takes(p, call("f", "{}")));
+    EXPECT_FALSE(takes(p, call("h", "{}")));
+    bool anywhere = f.before[0] != '{';
+    EXPECT_TRUE(takes(p, "Let me see. " + call("f", "{\"x\": 5}")));
+    EXPECT_EQ(takes(p, "Let me see. " + call("f", "{}")), !anywhere);
+  }
+  // Nothing strict, another constraint, or no calls at all: nothing to enforce.
+  use("<tool_call>");
+  EXPECT_EQ(read(R"({"messages":[{"role":"user","content":"a"}],"tools":[
+      {"type":"function","function":{"name":"f","strict":false}}]})")
+                .call.request.constraint,
+            nullptr);
+  EXPECT_TRUE(takes(read(kStrict + R"(,"regex":"ab"})"), "ab"));
+  EXPECT_EQ(read(kStrict + R"(,"tool_choice":"none"})").call.request.constraint, nullptr);
+  EXPECT_EQ(shown(read(R"({"messages":[{"role":"user","content":"a"}],"tools":[
+      {"type":"function","function":{"name":"f","strict":true,
+       "parameters":{"type":"array","uniqueItems":true}}}]})"))
+                .substr(0, 5),
+            "tools");
+}
+
+TEST_F(ChatRequest, ReasoningComesBeforeConstrainedText) {
+  const std::string head = R"({"messages":[{"role":"user","content":"a"}],"regex":"[0-9]+")";
+  const char* end = "{% if enable_thinking %}<think>{% endif %}{# </think> #}<tool_call>";
+  use(end);
+  ParsedCall plain = read(head + "}");
+  EXPECT_TRUE(takes(plain, "12"));
+  EXPECT_FALSE(takes(plain, "<think>a</think>12"));
+  ParsedCall budget = read(head + R"(,"reasoning_budget":5})");
+  EXPECT_TRUE(takes(budget, "12") && takes(budget, "<think>a</think>\n\n12"));
+  EXPECT_FALSE(takes(budget, "<think>12") || takes(budget, "<think>a</think>b"));
+  EXPECT_TRUE(budget.call.request.reasoning);
+  use("{{ messages[0].content }}<think>\n{# </think> #}");
+  ParsedCall opened = read(head + "}");
+  EXPECT_TRUE(takes(opened, "why</think>12"));
+  EXPECT_FALSE(takes(opened, "12"));
+  use("{{ messages[0].content }}<think>\n\n</think>\n\n");
+  ParsedCall closed = read(head + R"(,"reasoning_budget":5})");
+  EXPECT_TRUE(takes(closed, "12"));
+  EXPECT_FALSE(takes(closed, "<think>a</think>12"));
+  // A tag in reasoning begins no call.
+  use("<tool_call>{# </think> #}");
+  ParsedCall lazy = read(kStrict + "}");
+  EXPECT_TRUE(takes(lazy, "<think>maybe <tool_call> this</think>no"));
+  EXPECT_FALSE(takes(lazy, "<think>maybe</think><tool_call>no"));
+  ParsedCall required = read(kStrict + R"(,"tool_choice":"required","reasoning_budget":5})");
+  EXPECT_TRUE(takes(required,
+                    "<think>hm</think>\n<tool_call>\n{\"name\": \"f\", \"arguments\": "
+                    "{\"x\":1}}\n</tool_call>"));
+}
+
+TEST_F(ChatRequest, ReasoningOfHarmonyIsAChannel) {
+  const std::string head = R"({"messages":[{"role":"user","content":"a"}])";
+  use("<|channel|>analysis<|message|>");
+  const std::string analysis = "<|channel|>analysis<|message|>",
+                    final = "<|channel|>final<|message|>";
+  ParsedCall plain = read(head + R"(,"regex":"[0-9]+"})");
+  EXPECT_TRUE(takes(plain, final + "12"));
+  EXPECT_FALSE(takes(plain, "12") ||
+               takes(plain, analysis + "a<|end|><|start|>assistant" + final + "1"));
+  ParsedCall budget = read(head + R"(,"regex":"[0-9]+","reasoning_budget":7})");
+  EXPECT_TRUE(takes(budget, final + "12"));
+  EXPECT_TRUE(takes(budget, analysis + "a<|end|><|start|>assistant" + final + "12"));
+  EXPECT_FALSE(takes(budget, analysis + "a<|end|><|start|>assistant" + final + "x"));
+  auto ids = [&](const std::string& text) {
+    return tokenizer->encode(text, {.add_special = false, .parse_special = true});
+  };
+  const auto& limit = budget.call.request.reasoning;
+  ASSERT_TRUE(limit);
+  EXPECT_EQ(limit->tokens, 7);
+  EXPECT_EQ(limit->begin, ids(analysis));
+  EXPECT_EQ(limit->end, ids("<|end|><|start|>assistant"));
+  EXPECT_EQ(limit->closing, static_cast<int>(ids("<|end|>").size()));
+  // Where nothing else can follow, the answer itself is begun.
+  EXPECT_EQ(read(head + R"(,"reasoning_budget":7})").call.request.reasoning->end,
+            ids("<|end|><|start|>assistant" + final));
+}
+
 TEST_F(ChatRequest, TheTemplatesRefusalIsTheClients400) {
   use("{{ raise_exception('no system here') }}");
   ParsedCall p = read(R"({"messages":[{"role":"user","content":"a"}]})");

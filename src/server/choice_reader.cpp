@@ -44,16 +44,33 @@ void ChoiceReader::read(const std::string& text) {
     output_.content += text;
     return;
   }
-  parser_->push(text, output_);
-  keep_one_call();
+  if (call_.chat->parallel) return parser_->push(text, output_);
+  // Byte by byte: what follows the call in the same text is not read.
+  for (std::size_t i = 0; i < text.size() && !called_; ++i) {
+    parser_->push(std::string_view(text).substr(i, 1), output_);
+    end_with_call();
+  }
 }
 
-// Where only one call is wanted, it ends the answer.
-void ChoiceReader::keep_one_call() {
-  std::size_t most = calls_ > 0 ? 0 : 1;
-  if (call_.chat->parallel || calls_ + static_cast<int>(output_.calls.size()) == 0) return;
-  output_.calls.resize(std::min(output_.calls.size(), most));
+void ChoiceReader::end_with_call() {
+  if (call_.chat->parallel) return;
+  auto end = std::find_if(output_.calls.begin(), output_.calls.end(),
+                          [](const CallPiece& piece) { return piece.ends; });
+  if (end == output_.calls.end()) return;
+  output_.calls.erase(end + 1, output_.calls.end());
+  called_ = true;
   stream_->stop();
+}
+
+std::vector<Part::CallPart> ChoiceReader::take_calls() {
+  std::vector<Part::CallPart> out;
+  for (CallPiece& piece : output_.calls) {
+    if (!piece.begins && piece.arguments.empty()) continue;
+    if (piece.begins) ++calls_;
+    out.push_back({calls_ - 1, piece.begins ? new_call_id() : "", std::move(piece.name),
+                   std::move(piece.arguments)});
+  }
+  return out;
 }
 
 void ChoiceReader::pump(std::size_t most) {
@@ -81,11 +98,18 @@ void ChoiceReader::pump(std::size_t most) {
   }
   if (!ended_ || behind()) return;
   if (text_) read(text_->finish());
-  if (parser_) {
+  if (parser_ && !called_) {
     parser_->finish(output_);
-    keep_one_call();
+    end_with_call();
   }
   finish_ = &stream_->wait();
+}
+
+bool ChoiceReader::has_output() const {
+  return !output_.content.empty() || !output_.reasoning.empty() ||
+         std::any_of(output_.calls.begin(), output_.calls.end(), [](const CallPiece& piece) {
+           return piece.begins || !piece.arguments.empty();
+         });
 }
 
 bool ChoiceReader::has_news() const {
@@ -106,10 +130,7 @@ Part ChoiceReader::take() {
   }
   part.text += output_.content;
   part.reasoning = std::move(output_.reasoning);
-  part.calls = std::move(output_.calls);
-  part.first_call = calls_;
-  calls_ += static_cast<int>(part.calls.size());
-  for (ToolCall& one : part.calls) one.id = new_call_id();
+  part.calls = take_calls();
   part.tokens = events_;
   part.top = top_;
   if (closed() && !failed()) part.finish_reason = finish_name();

@@ -47,11 +47,11 @@ class ChoiceReader {
   const PromptLogprobs* prompt_logprobs() const;
   // New text of the answer: as it is, or through the chat's parser.
   void read(const std::string& text);
-  void keep_one_call();
+  // Where only one call is wanted, it ends the answer.
+  void end_with_call();
+  std::vector<Part::CallPart> take_calls();
   const char* finish_name() const;
-  bool has_output() const {
-    return !output_.content.empty() || !output_.reasoning.empty() || !output_.calls.empty();
-  }
+  bool has_output() const;
 
   const Call& call_;
   int index_, prompt_;
@@ -68,7 +68,8 @@ class ChoiceReader {
   int tokens_ = 0;
   std::unique_ptr<AnswerParser> parser_;  // of a chat
   ChatOutput output_;                     // new; content is the text where there is no parser
-  int calls_ = 0;                         // given out before
+  int calls_ = 0;                         // that have begun, as far as they were given out
+  bool called_ = false;                   // the one call that is wanted is complete
   int reasoning_tokens_ = 0;
   std::vector<TokenEvent> events_;
   std::vector<TokenLogprob> top_;

@@ -73,14 +73,15 @@ TEST_F(ChoiceReaderTest, ReasoningContentAndCallsComeApart) {
     std::vector<Part> parts = say(text, {hermes(), &tags, false, true, {}}, streamed);
     std::string content, reasoning, names, arguments;
     std::vector<std::string> ids;
-    int next = 0;
+    int pieces = 0;
     for (const Part& part : parts) {
       content += part.text;
       reasoning += part.reasoning;
-      EXPECT_EQ(part.first_call, next);
-      for (const ToolCall& one : part.calls) {
-        names += one.name, arguments += one.arguments, ++next;
-        ids.push_back(one.id);
+      for (const Part::CallPart& one : part.calls) {
+        names += one.name, arguments += one.arguments, ++pieces;
+        if (!one.id.empty()) ids.push_back(one.id);
+        EXPECT_EQ(one.id.empty(), one.name.empty());
+        EXPECT_EQ(one.index, static_cast<int>(ids.size()) - 1);
       }
     }
     EXPECT_EQ(content, "ok");
@@ -88,6 +89,7 @@ TEST_F(ChoiceReaderTest, ReasoningContentAndCallsComeApart) {
     EXPECT_EQ(names, "fg");
     EXPECT_EQ(arguments, "{\"a\":0}{}");
     ASSERT_EQ(ids.size(), 2u);
+    EXPECT_EQ(pieces > 4, streamed) << pieces;
     EXPECT_NE(ids[0], ids[1]);
     EXPECT_EQ(ids[0].size(), 9u);
     EXPECT_STREQ(parts.back().finish_reason, "tool_calls");
@@ -98,12 +100,21 @@ TEST_F(ChoiceReaderTest, ReasoningContentAndCallsComeApart) {
 }
 
 TEST_F(ChoiceReaderTest, OneCallWhereOnlyOneIsWanted) {
-  std::vector<Part> parts =
-      say("<tool_call>{\"name\":\"f\"}</tool_call><tool_call>{\"name\":\"g\"}</tool_call>",
-          {hermes(), &tags, false, false, {}}, false);
-  ASSERT_EQ(parts[0].calls.size(), 1u);
-  EXPECT_EQ(parts[0].calls[0].name, "f");
-  EXPECT_STREQ(parts[0].finish_reason, "tool_calls");
+  const std::string text =
+      "a<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":{}}}</tool_call>b"
+      "<tool_call>{\"name\":\"g\"}</tool_call>";
+  for (bool streamed : {false, true}) {
+    std::string names, arguments, content;
+    std::vector<Part> parts = say(text, {hermes(), &tags, false, false, {}}, streamed);
+    for (const Part& part : parts) {
+      content += part.text;
+      for (const Part::CallPart& one : part.calls) names += one.name, arguments += one.arguments;
+    }
+    EXPECT_EQ(names, "f");
+    EXPECT_EQ(arguments, "{\"a\":{}}");
+    EXPECT_EQ(content, "a");
+    EXPECT_STREQ(parts.back().finish_reason, "tool_calls");
+  }
 }
 
 TEST_F(ChoiceReaderTest, WithoutToolsACallIsText) {

@@ -95,7 +95,7 @@ std::optional<Error> Answer::submit() {
 
 asio::awaitable<void> Answer::run() {
   if (api_.draining) {
-    HttpError error{503, "server_error", "the server is shutting down", "", "shutting_down"};
+    HttpError error = shutting_down();
     co_await refuse(std::move(error));
     co_return;
   }
@@ -104,11 +104,7 @@ asio::awaitable<void> Answer::run() {
   auto job = [this] { return submit(); };
   std::optional<Error> refused = co_await exchange_.on_worker(job);
   if (refused) {
-    HttpError error = engine_error(*refused);
-    Headers headers;
-    if (error.status == 429)
-      headers.emplace_back("Retry-After", std::to_string(api_.engine->retry_after_seconds()));
-    co_await reply_error(exchange_, error, std::move(headers));
+    co_await reply_refused(api_, exchange_, *refused);
   } else if (call_.stream) {
     co_await reply_stream();
   } else {
@@ -132,7 +128,7 @@ std::optional<HttpError> Answer::failure() const {
     if (!choice->failed()) continue;
     if (choice->finish().reason == FinishReason::kError)
       return HttpError{500, "server_error", choice->finish().error, "", "generation_failed"};
-    return HttpError{503, "server_error", "the server is shutting down", "", "shutting_down"};
+    return shutting_down();
   }
   return std::nullopt;
 }

@@ -15,8 +15,12 @@ struct Part {
   bool first = false;  // nothing was said before
   std::string text;    // of a chat: the content
   std::string reasoning;
-  std::vector<ToolCall> calls;
-  int first_call = 0;                   // the number of calls[0] in the answer
+  struct CallPart {
+    int index = 0;          // of the call in the answer
+    std::string id, name;   // with its first part
+    std::string arguments;  // more of them
+  };
+  std::vector<CallPart> calls;
   const char* finish_reason = nullptr;  // null: it goes on
   std::span<const TokenEvent> tokens = {};
   std::span<const TokenLogprob> top = {};  // Request::top_logprobs for each of `tokens`

@@ -5,17 +5,22 @@
 namespace vitrine {
 namespace {
 
+// A stream has a call in parts: id and name, then more and more of the arguments.
 std::string calls(const Part& part, bool delta) {
   std::string out = "\"tool_calls\":[";
   for (std::size_t i = 0; i < part.calls.size(); ++i) {
-    const ToolCall& call = part.calls[i];
+    const Part::CallPart& call = part.calls[i];
     out += i > 0 ? ",{" : "{";
-    if (delta) out += fmt::format("\"index\":{},", part.first_call + static_cast<int>(i));
-    out += "\"id\":";
-    append_json(out, call.id);
-    out += ",\"type\":\"function\",\"function\":{\"name\":";
-    append_json(out, call.name);
-    out += ",\"arguments\":";
+    if (delta) out += fmt::format("\"index\":{},", call.index);
+    if (!call.id.empty()) {
+      out += "\"id\":";
+      append_json(out, call.id);
+      out += ",\"type\":\"function\",\"function\":{\"name\":";
+      append_json(out, call.name);
+      out += ",\"arguments\":";
+    } else {
+      out += "\"function\":{\"arguments\":";
+    }
     append_json(out, call.arguments);
     out += "}}";
   }

@@ -7,6 +7,7 @@
 #include "server/chat_request.h"
 #include "server/constraint_fields.h"
 #include "server/json_fields.h"
+#include "server/prompt_fields.h"
 
 namespace vitrine {
 namespace {
@@ -97,35 +98,20 @@ void read_stream(JsonFields& fields, Call& call) {
 // The engine's own.
 void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
   Request& r = call.request;
-  r.priority =
-      static_cast<int>(fields.integer("priority", -kMaxPriority, kMaxPriority).value_or(0));
-  r.timeout = api.default_timeout;
-  if (auto seconds = fields.number("timeout")) {
-    if (*seconds > 0 && *seconds <= kMaxTimeoutSeconds)
-      r.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000)));
-    else
-      fields.fail("timeout", fmt::format("found {}, allowed above 0 and up to {} seconds", *seconds,
-                                         kMaxTimeoutSeconds));
-  }
+  read_service(api, http, fields, r);
   r.ignore_eos = fields.boolean("ignore_eos").value_or(false);
   r.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, api.context).value_or(0));
   for (std::int32_t id : fields.ids("stop_token_ids", 1024, api.vocab))
     r.stop_token_ids.push_back(id);
-  r.cache_salt = fields.text("cache_salt", kMaxSaltBytes).value_or("");
-  // A NUL ends the name: no salt of one key can spell another key's.
-  if (api.isolate_keys) r.cache_salt = http.tenant + '\0' + r.cache_salt;
   if (const json::object* own = fields.object("vitrine")) {
     JsonFields inner(*own, "vitrine");
     call.timings = inner.boolean("timings").value_or(false);
     if (auto error = inner.close()) fields.fail(std::move(*error));
   }
-  r.tenant = http.tenant;
-  r.weight = http.weight;
-  r.label = http.id;
 }
 
-void read_text_constraint(const Api& api, JsonFields& fields, Request& r) {
-  const auto spec = read_constraint(fields);
+void compile_constraint(const Api& api, JsonFields& fields,
+                        const std::optional<ConstraintSpec>& spec, Request& r) {
   if (!spec || fields.error()) return;
   auto made = api.constraints.compile(api.tokenizer, *spec);
   if (made.ok())
@@ -136,17 +122,12 @@ void read_text_constraint(const Api& api, JsonFields& fields, Request& r) {
 
 // What both endpoints have in common.
 void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
-  if (auto model = fields.text("model"); model && *model != api.model_name)
-    fields.fail({404, "invalid_request_error",
-                 fmt::format("model: found {}, this server has \"{}\"",
-                             describe(json::value(*model)), api.model_name),
-                 "model", "model_not_found"});
+  read_model_name(api, fields);
   Request& r = call.request;
   r.sampling = read_sampling(api, fields);
   r.choices = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
   read_stream(fields, call);
   read_own(api, http, fields, call);
-  read_text_constraint(api, fields, r);
   r.max_backlog = call.stream ? api.stream_backlog : 0;
   // Of OpenAI's, without a meaning here.
   fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier",
@@ -172,47 +153,6 @@ void check_lengths(const Api& api, JsonFields& fields, const char* name, const C
   }
 }
 
-// One prompt: text or ids.
-void read_prompt(const Api& api, JsonFields& fields, const json::value& value,
-                 const std::string& name, bool echo, Call& call) {
-  if (value.is_string()) {
-    if (api.tokenizer == nullptr)
-      return fields.fail(name, "found text, allowed token ids: the model has no tokenizer");
-    call.prompts.push_back(api.tokenizer->encode(std::string_view(value.get_string())));
-    if (echo) call.echoes.emplace_back(value.get_string());
-    return;
-  }
-  auto& ids = call.prompts.emplace_back();
-  if (auto error = read_ids(value.get_array(), name, api.vocab, ids))
-    return fields.fail(std::move(*error));
-  if (echo) call.echoes.push_back(api.tokenizer ? api.tokenizer->decode(ids, true) : "");
-}
-
-void read_prompts(const Api& api, JsonFields& fields, bool echo, Call& call) {
-  constexpr const char* kAllowed =
-      "allowed a string, a list of strings, a list of token ids or a list of such lists";
-  const json::value* value = fields.any("prompt");
-  if (fields.error()) return;
-  if (value == nullptr) return fields.fail("prompt", fmt::format("found nothing, {}", kAllowed));
-  const json::array* list = value->if_array();
-  if (value->is_string() || (list != nullptr && !list->empty() && list->front().is_number()))
-    return read_prompt(api, fields, *value, "prompt", echo, call);
-  if (list == nullptr || list->empty())
-    return fields.fail("prompt", fmt::format("found {}, {}", describe(*value), kAllowed));
-  if (list->size() * call.request.choices > kMaxPrompts)
-    return fields.fail("prompt", fmt::format("found {} prompts of {} choices each, allowed up to "
-                                             "{} answers in all",
-                                             list->size(), call.request.choices, kMaxPrompts));
-  json::kind kind = list->front().kind();
-  for (std::size_t i = 0; i < list->size() && !fields.error(); ++i) {
-    const json::value& item = (*list)[i];
-    if (item.kind() != kind || !(item.is_string() || item.is_array()))
-      return fields.fail(fmt::format("prompt[{}]", i),
-                         fmt::format("found {}, {}", describe(item), kAllowed));
-    read_prompt(api, fields, item, fmt::format("prompt[{}]", i), echo, call);
-  }
-}
-
 void read_top_logprobs(JsonFields& fields, std::string_view name, Request& r) {
   r.top_logprobs = static_cast<int>(fields.integer(name, 0, kMaxTopLogprobs).value_or(0));
 }
@@ -231,8 +171,13 @@ void read_completion_fields(const Api& api, const HttpRequest& http, JsonFields&
   if (auto best = fields.integer("best_of", 1, kMaxChoices); best && *best != r.choices)
     fields.fail("best_of", fmt::format("found {}, allowed only the value of n, which is {}", *best,
                                        r.choices));
+  compile_constraint(api, fields, read_constraint(fields), r);
   read_stops(api, fields, {}, call);
-  read_prompts(api, fields, echo, call);
+  PromptField field{.name = "prompt", .plural = "prompts", .most = kMaxPrompts / r.choices};
+  field.why_most = fmt::format(" of {} choices each", r.choices);
+  field.keep_text = echo;
+  Prompts prompts = read_prompts(api, fields, field);
+  call.prompts = std::move(prompts.ids), call.echoes = std::move(prompts.texts);
   check_lengths(api, fields, "prompt", call);
 }
 
@@ -259,7 +204,8 @@ void read_chat_fields(const Api& api, const HttpRequest& http, JsonFields& field
     fields.fail("top_logprobs", "allowed only with \"logprobs\": true");
   refuse_chat_fields(fields);
   std::vector<std::int32_t> prompt;
-  call.chat = read_chat_call(api, fields, r, prompt);
+  auto constraint = read_constraint(fields);
+  call.chat = read_chat_call(api, fields, std::move(constraint), r, prompt);
   std::vector<std::string> stops;
   if (api.chat != nullptr) stops = api.chat->stops();
   read_stops(api, fields, std::move(stops), call);

@@ -13,9 +13,6 @@
 namespace vitrine {
 
 inline constexpr std::size_t kMaxPrompts = 128;  // also of prompts times choices
-inline constexpr std::size_t kMaxSaltBytes = 256;
-inline constexpr double kMaxTimeoutSeconds = 1e6;
-inline constexpr int kMaxPriority = 1000;
 
 // How the answers of a chat are read.
 struct ChatCall {
@@ -24,6 +21,7 @@ struct ChatCall {
   bool in_reasoning = false;            // the prompt ended inside of it
   bool parallel = true;                 // several calls in an answer
   std::vector<std::int32_t> shown;      // special tokens that the parser has to see
+  bool reasoned = false;                // the prompt ended behind reasoning
 };
 
 // What a client asked for at one of the two endpoints.

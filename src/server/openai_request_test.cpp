@@ -127,7 +127,7 @@ TEST_F(OpenaiRequest, BadPrompts) {
   for (int i = 1; i < 65; ++i) many += ",\"a\"";
   EXPECT_EQ(message(prompt(many + "]")), "");
   EXPECT_EQ(message(prompt(many + "]", R"("n":2)")),
-            "prompt: found 65 prompts of 2 choices each, allowed up to 128 answers in all");
+            "prompt: found 65 prompts, allowed up to 64 of 2 choices each");
 }
 
 TEST_F(OpenaiRequest, LengthsAgainstTheContext) {

@@ -1,28 +1,13 @@
 // Chats through a template of the model's own: prompts, tools, reasoning.
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 import OpenAI from "openai";
 import { Server } from "./server.mjs";
-
-const file = fileURLToPath(new URL("chat.jinja", import.meta.url));
-writeFileSync(file, `{{- bos_token }}
-{%- for tool in tools or [] %}{{ tool | tojson }}
-{% endfor %}
-{%- for message in messages %}
-  {%- if message.role == 'system' and not loop.first %}{{ raise_exception('system must come first') }}{% endif %}
-<|im_start|>{{ message.role }}
-{{ message.content or '' }}
-  {%- for call in message.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}<|im_end|>
-{% endfor %}
-{%- if add_generation_prompt %}<|im_start|>assistant
-{{ '<think>' if enable_thinking is defined and enable_thinking }}{% endif %}
-{#- </think> #}`);
+import { template } from "./template.mjs";
 
 let server, client;
 before(async () => {
-  server = await Server.start("--chat-template", file);
+  server = await Server.start("--chat-template", template);
   client = new OpenAI({ baseURL: server.base, apiKey: "none", maxRetries: 0 });
 });
 after(() => server.stop());

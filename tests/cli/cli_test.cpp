@@ -121,7 +121,8 @@ TEST(Match, TellsLinesApart) {
   EXPECT_EQ(e.out, "yes\nno\nyes\n");
   EXPECT_EQ(vitrine({"match", "--choice", "a", "--choice", "b"}, "a\nab\n").out, "yes\nno\n");
   expect_refused({"match", "--regex", "a("}, {"--regex", "("});
-  expect_refused({"match", "--grammar", file("g", "root ::= root \"a\" | \"b\"")}, {"--grammar", "root"});
+  expect_refused({"match", "--grammar", file("g", "root ::= root \"a\" | \"b\"")},
+                 {"--grammar", "root"});
   expect_refused({"match", "--json-schema", file("bad.json", "{")}, {"bad.json"});
   expect_refused({"match", "--json-schema", "no/such"}, {"no/such"});
   expect_refused({"match"}, {"constraint"});
@@ -425,6 +426,39 @@ TEST_F(WithTokenizer, ChatTemplatesFromFilesAndFlags) {
   expect_refused({"run", model_.path(), "hello"}, {"never"});
   model_.write("chat_template.jinja", "\n{% if %}");
   expect_refused({"template", model_.path()}, {"chat_template.jinja", "line 2, column 7"});
+}
+
+TEST_F(WithTokenizer, Embeds) {
+  json::object a = vitrine_json({"embed", model_.path(), "hello", "hello ab"});
+  EXPECT_EQ(a.at("pooling"), "mean");
+  EXPECT_EQ(a.at("tokens"), 2 + 5);
+  ASSERT_EQ(a.at("data").as_array().size(), 2u);
+  auto vector = [](const json::value& one) {
+    return json::value_to<std::vector<double>>(one.at("embedding"));
+  };
+  double squares = 0;
+  for (double x : vector(a.at("data").at(1))) squares += x * x;
+  EXPECT_NEAR(squares, 1, 1e-5);
+  // A line of JSON for each line of the input, in order.
+  model_.write("texts", "hello\r\nhello ab\n");
+  for (const Exit& e : {vitrine({"embed", model_.path(), "--file", model_.path("texts")}),
+                        vitrine({"embed", model_.path()}, "hello\nhello ab")}) {
+    EXPECT_EQ(e.code, 0) << e.err;
+    std::size_t end = e.out.find('\n');
+    EXPECT_EQ(vector(json::parse(e.out.substr(0, end))), vector(a.at("data").at(0)));
+    EXPECT_EQ(vector(json::parse(e.out.substr(end + 1))), vector(a.at("data").at(1)));
+  }
+  json::object ids = vitrine_json({"embed", model_.path(), "--ids", "1,40"});
+  EXPECT_EQ(vector(ids.at("data").at(0)), vector(a.at("data").at(0)));
+  json::object last =
+      vitrine_json({"embed", model_.path(), "hello", "--pooling", "last", "--dimensions", "3"});
+  EXPECT_EQ(last.at("pooling"), "last");
+  EXPECT_EQ(vector(last.at("data").at(0)).size(), 3u);
+  expect_refused({"embed", model_.path(), "a", "--pooling", "cls"}, {"--pooling", "cls", "last"});
+  expect_refused({"embed", model_.path(), "a", "--dimensions", "4096"}, {"--dimensions", "4096"});
+  expect_refused({"embed", model_.path(), "a", ""}, {"text 2", "empty"});
+  expect_refused({"embed", model_.path(), "--file", "no/such"}, {"no/such"});
+  expect_refused({"embed", kLlama, "a"}, {"tokenizer"});
 }
 
 TEST_F(WithTokenizer, ParsesSpecialTokensOnlyWhenAsked) {

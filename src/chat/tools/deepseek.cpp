@@ -1,6 +1,7 @@
 // DeepSeek V3 and R1: between <｜tool▁calls▁begin｜> and <｜tool▁calls▁end｜>, each call as
 // <｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME, JSON in a code fence, <｜tool▁call▁end｜>. From
 // V3.1 on the call is NAME<｜tool▁sep｜>JSON.
+#include "chat/call_stream.h"
 #include "chat/parsing.h"
 
 namespace vitrine {
@@ -11,24 +12,16 @@ constexpr std::string_view kMarkers[] = {"<｜tool▁calls▁begin｜>", "<｜to
                                          "<｜tool▁sep｜>"};
 enum Marker { kCallsBegin, kCallsEnd, kCallBegin, kCallEnd, kSeparator };
 
-std::string_view without_fence(std::string_view text) {
-  text = trimmed(text);
-  if (!text.starts_with("```")) return text;
-  text.remove_prefix(std::min(text.find('\n'), text.size()));
-  if (text.ends_with("```")) text.remove_suffix(3);
-  return trimmed(text);
-}
+constexpr std::string_view kSpace = " \t\r\n";
 
-std::optional<ToolCall> make_call(std::string_view before, std::string_view after) {
-  std::string_view name = trimmed(before), body = after;
-  if (name == "function") {
-    std::size_t line = std::min(after.find('\n'), after.size());
-    name = trimmed(after.substr(0, line));
-    body = after.substr(line);
-  }
-  body = without_fence(body);
-  if (name.empty() || body.empty() || !parse_json(body, "arguments").ok()) return std::nullopt;
-  return ToolCall{"", std::string(name), std::string(body)};
+// What is left of `text` behind white space and the first line of a code fence; empty: not all of
+// that has come.
+std::string_view behind_fence(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  if (!text.starts_with("`")) return text;
+  text.remove_prefix(std::min(text.find('\n'), text.size()));
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  return text;
 }
 
 constexpr CallSyntax kSyntax{"<｜tool▁calls▁begin｜>",
@@ -36,7 +29,9 @@ constexpr CallSyntax kSyntax{"<｜tool▁calls▁begin｜>",
                              "<｜tool▁calls▁end｜>",
                              "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
                              "\n```json\n",
-                             "\n```<｜tool▁call▁end｜>"};
+                             "\n```<｜tool▁call▁end｜>",
+                             true,
+                             "<｜tool▁calls▁begin｜>"};
 
 class Parser : public AnswerParser {
  public:
@@ -76,31 +71,52 @@ class Parser : public AnswerParser {
 
  private:
   void add(std::string_view text, ChatOutput& out) {
-    if (in_call_)
-      (separated_ ? after_ : before_) += text;
+    if (in_call_ && called_)
+      arguments_.push(text, out);
+    else if (in_call_ && separated_)
+      read(text, out);
+    else if (in_call_)
+      before_ += text;
     else if (!in_calls_)
       content_.write(text, out);
   }
 
-  void end_call(ChatOutput& out) {
-    if (in_call_) {
-      if (auto call = make_call(before_, after_)) {
-        content_.call();
-        out.calls.push_back(std::move(*call));
-      } else {
-        content_.write(before_, out);
-        content_.write(after_, out);
-      }
+  // Behind the separator, until the arguments begin.
+  void read(std::string_view text, ChatOutput& out) {
+    after_ += text;
+    std::string_view name = trimmed(before_), body = after_;
+    if (name == "function") {
+      std::size_t line = body.find('\n');
+      if (line == body.npos) return;
+      name = trimmed(body.substr(0, line));
+      body.remove_prefix(line);
     }
-    in_call_ = separated_ = false;
+    body = behind_fence(body);
+    if (name.empty() || body.empty() || body[0] != '{') return;
+    called_ = true;
+    content_.call();
+    out.begin_call(std::string(name));
+    arguments_.push(body, out);
+  }
+
+  void end_call(ChatOutput& out) {
+    if (called_ && !arguments_.done()) out.end_call();
+    if (in_call_ && !called_) {
+      content_.write(before_, out);
+      content_.write(after_, out);
+    }
+    in_call_ = separated_ = called_ = false;
     before_.clear();
     after_.clear();
+    arguments_ = {};
   }
 
   MarkerStream stream_{{std::begin(kMarkers), std::end(kMarkers)}};
   ContentWriter content_;
   bool in_calls_ = false, in_call_ = false, separated_ = false;
+  bool called_ = false;  // its arguments have begun
   std::string before_, after_;
+  ArgumentStream arguments_;
 };
 
 }  // namespace
@@ -111,7 +127,7 @@ const ToolFormat kToolFormat_deepseek{
     30,
     [](std::string_view source) { return source.find("<｜tool▁call▁begin｜>") != source.npos; },
     kMarkers,
-    false,
+    {},
     kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 

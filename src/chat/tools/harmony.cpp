@@ -10,8 +10,14 @@ constexpr std::string_view kMarkers[] = {"<|channel|>", "<|message|>",   "<|end|
                                          "<|call|>",    "<|constrain|>", "<|return|>"};
 enum Marker { kChannel, kMessage, kEnd, kStart, kCall, kConstrain, kReturn };
 
-constexpr CallSyntax kSyntax{
-    "", "", "", "<|channel|>commentary to=functions.", " <|constrain|>json<|message|>", "", false};
+constexpr CallSyntax kSyntax{"",
+                             "",
+                             "",
+                             "<|channel|>commentary to=functions.",
+                             " <|constrain|>json<|message|>",
+                             "",
+                             false,
+                             " to=functions."};
 
 class Parser : public AnswerParser {
  public:
@@ -27,7 +33,7 @@ class Parser : public AnswerParser {
             end_message(out);
           break;
         case kMessage:
-          if (in_header_) begin_message();
+          if (in_header_) begin_message(out);
           break;
         case kConstrain:
           header_ += ' ';
@@ -61,11 +67,11 @@ class Parser : public AnswerParser {
       out.content += text;
     else if (kind_ == Kind::kReasoning)
       out.reasoning += text;
-    else
-      body_ += text;
+    else if (std::string more = trim_.push(text); !more.empty())
+      out.add_arguments(more), empty_ = false;
   }
 
-  void begin_message() {
+  void begin_message(ChatOutput& out) {
     in_header_ = false;
     kind_ = Kind::kContent;
     if (header_.find("analysis") != header_.npos) kind_ = Kind::kReasoning;
@@ -74,23 +80,28 @@ class Parser : public AnswerParser {
     std::string name = header_.substr(to + 3);
     name.resize(std::min(name.find_first_of(" \t\n"), name.size()));
     if (name.starts_with("functions.")) name.erase(0, 10);
+    if (name.empty()) return;
     kind_ = Kind::kCall;
-    name_ = std::move(name);
+    trim_ = {};
+    empty_ = true;
+    out.begin_call(std::move(name));
   }
 
   void end_message(ChatOutput& out) {
-    if (!in_header_ && kind_ == Kind::kCall && !name_.empty())
-      out.calls.push_back({"", name_, body_.empty() ? "{}" : std::string(trimmed(body_))});
+    if (!in_header_ && kind_ == Kind::kCall) {
+      if (empty_) out.add_arguments("{}");
+      out.end_call();
+    }
     in_header_ = true;
     header_.clear();
-    body_.clear();
-    name_.clear();
   }
 
   MarkerStream stream_{{std::begin(kMarkers), std::end(kMarkers)}};
   bool in_header_ = true, marked_ = false;
   Kind kind_ = Kind::kContent;
-  std::string header_, body_, name_;
+  std::string header_;
+  TrimStream trim_;    // of a call's arguments
+  bool empty_ = true;  // there were none so far
 };
 
 }  // namespace
@@ -103,7 +114,8 @@ const ToolFormat kToolFormat_harmony{
       return source.find("<|channel|>") != source.npos && source.find("<|message|>") != source.npos;
     },
     kMarkers,
-    true,
+    {"<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant",
+     "<|channel|>final<|message|>"},
     kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 

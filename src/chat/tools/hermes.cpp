@@ -1,5 +1,6 @@
 // Hermes, Qwen 2.5 and 3: <tool_call>{"name": .., "arguments": {..}}</tool_call>, and what Qwen's
 // coders write between the same tags: <function=NAME><parameter=KEY>VALUE</parameter></function>.
+#include "chat/call_stream.h"
 #include "chat/parsing.h"
 
 namespace vitrine {
@@ -42,8 +43,14 @@ std::optional<ToolCall> call_from_tags(std::string_view text) {
   return ToolCall{"", std::string(trimmed(*name)), to_json(arguments)};
 }
 
-constexpr CallSyntax kSyntax{"<tool_call>\n", "\n</tool_call>\n<tool_call>\n", "\n</tool_call>",
-                             "{\"name\": \"", "\", \"arguments\": ",           "}"};
+constexpr CallSyntax kSyntax{"<tool_call>\n",
+                             "\n</tool_call>\n<tool_call>\n",
+                             "\n</tool_call>",
+                             "{\"name\": \"",
+                             "\", \"arguments\": ",
+                             "}",
+                             true,
+                             "<tool_call>"};
 
 class Parser : public AnswerParser {
  public:
@@ -53,8 +60,8 @@ class Parser : public AnswerParser {
         add(piece.text, out);
       } else if (piece.marker == 0 && !inside_) {
         inside_ = true;
-        body_.clear();
-      } else if (piece.marker == 1 && inside_) {
+        body_ = {};
+      } else if (piece.marker == 1 && inside_ && !body_.quoted()) {
         end_call(true, out);
       } else {
         add(kMarkers[piece.marker], out);
@@ -70,31 +77,30 @@ class Parser : public AnswerParser {
 
  private:
   void add(std::string_view text, ChatOutput& out) {
-    if (inside_)
-      body_ += text;
-    else
-      content_.write(text, out);
+    if (!inside_) return content_.write(text, out);
+    body_.push(text, out);
+    if (body_.begun()) content_.call();
   }
 
   void end_call(bool closed, ChatOutput& out) {
     inside_ = false;
-    auto call = call_from_text(body_);
-    if (!call) call = call_from_tags(body_);
-    if (call) {
+    std::string text = body_.finish(out);
+    if (auto call = call_from_tags(text); call && !body_.begun()) {
       content_.call();
-      out.calls.push_back(std::move(*call));
+      out.whole_call(std::move(*call));
       return;
     }
+    if (body_.begun()) return content_.call();
     // Not a call after all: the text as it was.
     content_.write(kMarkers[0], out);
-    content_.write(body_, out);
+    content_.write(text, out);
     if (closed) content_.write(kMarkers[1], out);
   }
 
   MarkerStream stream_{{"<tool_call>", "</tool_call>"}};
   ContentWriter content_;
   bool inside_ = false;
-  std::string body_;
+  CallStream body_;
 };
 
 }  // namespace
@@ -105,7 +111,7 @@ const ToolFormat kToolFormat_hermes{
     50,
     [](std::string_view source) { return source.find("<tool_call>") != source.npos; },
     kMarkers,
-    false,
+    {},
     kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 

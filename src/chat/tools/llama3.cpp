@@ -1,6 +1,7 @@
 // Llama 3.1 to 3.3: the whole answer is {"name": .., "parameters": {..}}, or such after
 // <|python_tag|>. What follows that tag and is no JSON is a call of a built-in tool:
 // brave_search.call(query="..") or Python for the code interpreter.
+#include "chat/call_stream.h"
 #include "chat/parsing.h"
 
 namespace vitrine {
@@ -47,7 +48,8 @@ class Parser : public AnswerParser {
   void push(std::string_view text, ChatOutput& out) override {
     for (const MarkerStream::Piece& piece : stream_.push(text)) {
       if (piece.marker >= 0 && state_ != State::kTagged) {
-        out.content += std::exchange(held_, {});
+        out.content += calls_.finish(out) + std::exchange(held_, {});
+        calls_ = {};
         state_ = State::kTagged;
       } else {
         add(piece.marker >= 0 ? kMarkers[0] : std::string_view(piece.text), out);
@@ -57,16 +59,15 @@ class Parser : public AnswerParser {
 
   void finish(ChatOutput& out) override {
     add(stream_.finish(), out);
-    std::vector<ToolCall> calls;
-    if (state_ != State::kContent) calls = calls_from_text(held_);
-    if (calls.empty() && state_ == State::kTagged && !trimmed(held_).empty()) {
-      auto call = builtin_call(trimmed(held_));
-      calls.push_back(
-          call ? *call
-               : ToolCall{"", "code_interpreter", to_json(json::object{{"code", trimmed(held_)}})});
+    std::string text = calls_.finish(out) + held_;
+    std::string_view code = trimmed(text);
+    if (state_ != State::kTagged || calls_.begun() || code.empty()) {
+      out.content += text;
+      return;
     }
-    if (calls.empty()) out.content += held_;
-    for (ToolCall& call : calls) out.calls.push_back(std::move(call));
+    auto call = builtin_call(code);
+    out.whole_call(call ? *call
+                        : ToolCall{"", "code_interpreter", to_json(json::object{{"code", code}})});
   }
 
  private:
@@ -77,17 +78,22 @@ class Parser : public AnswerParser {
       out.content += text;
       return;
     }
+    if (state_ != State::kStart) return calls_.push(text, out);
     held_ += text;
-    if (state_ != State::kStart) return;
     std::size_t first = held_.find_first_not_of(kSpace);
     if (first == held_.npos) return;
     state_ = held_[first] == '{' ? State::kJson : State::kContent;
-    if (state_ == State::kContent) out.content += std::exchange(held_, {});
+    std::string all = std::exchange(held_, {});
+    if (state_ == State::kJson)
+      calls_.push(all, out);
+    else
+      out.content += all;
   }
 
   MarkerStream stream_{{"<|python_tag|>"}};
   State state_ = State::kStart;
-  std::string held_;
+  std::string held_;  // kStart: white space
+  CallStream calls_;
 };
 
 }  // namespace
@@ -103,7 +109,7 @@ const ToolFormat kToolFormat_llama3{
               source.find("<tool_call>") == source.npos);
     },
     kMarkers,
-    false,
+    {},
     kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 

@@ -1,5 +1,6 @@
 // Mistral: [TOOL_CALLS][{"name": .., "arguments": {..}}, ..], and newer models'
 // [TOOL_CALLS]NAME[ARGS]{..}, once for each call, maybe with [CALL_ID]ID between.
+#include "chat/call_stream.h"
 #include "chat/parsing.h"
 
 namespace vitrine {
@@ -7,18 +8,8 @@ namespace {
 
 constexpr std::string_view kMarkers[] = {"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"};
 
-std::optional<ToolCall> named_call(std::string_view text) {
-  std::size_t args = text.find("[ARGS]");
-  if (args == text.npos) return std::nullopt;
-  std::string_view name = text.substr(0, args), body = trimmed(text.substr(args + 6));
-  name = trimmed(name.substr(0, name.find("[CALL_ID]")));
-  if (name.empty() || json_length(body) != body.size()) return std::nullopt;
-  if (!parse_json(body, "arguments").ok()) return std::nullopt;
-  return ToolCall{"", std::string(name), std::string(body)};
-}
-
-constexpr CallSyntax kSyntax{"[TOOL_CALLS][",       ", ", "]", "{\"name\": \"",
-                             "\", \"arguments\": ", "}"};
+constexpr CallSyntax kSyntax{"[TOOL_CALLS][",       ", ", "]",  "{\"name\": \"",
+                             "\", \"arguments\": ", "}",  true, "[TOOL_CALLS]"};
 
 class Parser : public AnswerParser {
  public:
@@ -41,29 +32,58 @@ class Parser : public AnswerParser {
 
  private:
   void add(std::string_view text, ChatOutput& out) {
-    if (inside_)
+    if (!inside_) return content_.write(text, out);
+    if (kind_ == Kind::kUnknown) {
       body_ += text;
-    else
-      content_.write(text, out);
+      std::string_view seen = trimmed(body_);
+      if (seen.empty()) return;
+      bool json = seen[0] == '[' || seen[0] == '{';
+      kind_ = json ? Kind::kJson : Kind::kName;
+      if (json) calls_.push(std::exchange(body_, {}), out);
+    } else if (kind_ == Kind::kJson) {
+      calls_.push(text, out);
+    } else {
+      body_ += text;
+    }
+    if (kind_ == Kind::kName) read_name(out);
+    if (kind_ == Kind::kArguments) body_.erase(0, arguments_.push(body_, out));
+    if (kind_ == Kind::kArguments || calls_.begun()) content_.call();
+  }
+
+  // NAME[CALL_ID]ID[ARGS]{
+  void read_name(ChatOutput& out) {
+    std::size_t args = body_.find(kMarkers[1]);
+    if (args == body_.npos) return;
+    std::size_t open = body_.find_first_not_of(" \t\r\n", args + kMarkers[1].size());
+    std::string_view name = std::string_view(body_).substr(0, args);
+    name = trimmed(name.substr(0, name.find(kMarkers[2])));
+    if (open == body_.npos || name.empty() || body_[open] != '{') return;
+    out.begin_call(std::string(name));
+    body_.erase(0, open);
+    kind_ = Kind::kArguments;
   }
 
   void end_call(ChatOutput& out) {
-    std::string body = std::exchange(body_, {});
-    std::vector<ToolCall> calls = calls_from_text(body);
-    if (auto call = named_call(body)) calls.push_back(std::move(*call));
-    if (calls.empty()) {
-      content_.write(kMarkers[0], out);
-      content_.write(body, out);
-      return;
-    }
-    content_.call();
-    for (ToolCall& call : calls) out.calls.push_back(std::move(call));
+    std::string text = kind_ == Kind::kJson ? calls_.finish(out) : std::exchange(body_, {});
+    bool called = kind_ == Kind::kArguments || calls_.begun();
+    if (kind_ == Kind::kArguments && !arguments_.done()) out.end_call();
+    if (called) content_.call();
+    // What is left is no call: the text as it was.
+    if (!called) content_.write(kMarkers[0], out);
+    content_.write(text, out);
+    kind_ = Kind::kUnknown;
+    calls_ = {};
+    arguments_ = {};
   }
 
+  enum class Kind { kUnknown, kJson, kName, kArguments };
   MarkerStream stream_{{"[TOOL_CALLS]"}};
   ContentWriter content_;
   bool inside_ = false;
-  std::string body_;
+  Kind kind_ = Kind::kUnknown;  // of what follows the marker
+  std::string body_;            // not yet read
+  CallStream calls_;
+  ArgumentStream arguments_;
 };
 
 }  // namespace
@@ -74,7 +94,7 @@ const ToolFormat kToolFormat_mistral{
     20,
     [](std::string_view source) { return source.find("[TOOL_CALLS]") != source.npos; },
     kMarkers,
-    false,
+    {},
     kSyntax,
     [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
 

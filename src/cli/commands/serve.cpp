@@ -27,7 +27,7 @@ struct Flags {
   SamplingFlags sampling;
   ChatFlags chat;
   HttpOptions http;
-  std::string model_name, log_level = "info";
+  std::string model_name, log_level = "info", pooling;
   int drain_seconds = 30, stream_backlog = 1024;
   double default_timeout = 0;
   bool isolate_keys = false;
@@ -146,6 +146,7 @@ Result<int> serve(const Flags& f) {
         std::chrono::milliseconds(static_cast<std::int64_t>(f.default_timeout * 1000));
   api.started_unix = std::time(nullptr);
   VT_TRY(api.defaults, f.sampling.resolve(file->generation()));
+  VT_TRY(api.pooling, pooling_flag(f.pooling, *file));
   sigset_t signals = block_signals();
   // The port first: one that is taken is known before the model is loaded.
   VT_TRY(auto http, HttpServer::create(f.http, api_routes(api)));
@@ -194,6 +195,7 @@ std::function<int()> add(CLI::App& app) {
       ->check(CLI::Range(0.0, 1e6));
   app.add_flag("--isolate-keys", f->isolate_keys,
                "API keys share no cached pages and see only their own requests");
+  add_pooling_flag(app, f->pooling);
   app.add_option("--log-level", f->log_level, "debug, info, warn or error")->capture_default_str();
   f->chat.add(app);
   f->sampling.add(app);

@@ -1,0 +1,38 @@
+// What requests with prompts have in common, whatever they ask of them: the model's name, prompts,
+// and how the engine is to treat them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/api.h"
+#include "server/json_fields.h"
+
+namespace vitrine {
+
+inline constexpr std::size_t kMaxSaltBytes = 256;
+inline constexpr double kMaxTimeoutSeconds = 1e6;
+inline constexpr int kMaxPriority = 1000;
+
+// A name other than the served model's is a 404.
+void read_model_name(const Api& api, JsonFields& fields);
+// priority, timeout, cache_salt; tenant and label from the HTTP request.
+void read_service(const Api& api, const HttpRequest& http, JsonFields& fields, Request& request);
+
+// A field that holds a prompt or several: a string, a list of strings, a list of token ids or a
+// list of such lists.
+struct PromptField {
+  const char* name;
+  const char* plural;  // what they are, in errors
+  std::size_t most;
+  std::string why_most = {};  // " because .."
+  bool may_be_empty = true;   // whether "" is one
+  bool keep_text = false;
+};
+struct Prompts {
+  std::vector<std::vector<std::int32_t>> ids;
+  std::vector<std::string> texts;  // with keep_text
+};
+Prompts read_prompts(const Api& api, JsonFields& fields, const PromptField& field);
+
+}  // namespace vitrine
