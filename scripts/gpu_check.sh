@@ -38,11 +38,13 @@ bench --random llama-1b:bf16 -p 24576 -n 16 --step-tokens 4096 -r 1
 bench --random llama-1b:bf16 -p 32 -n 64 -r 1 --deterministic
 
 if command -v compute-sanitizer >/dev/null; then
-  for tool in memcheck racecheck initcheck synccheck; do
+  for tool in memcheck racecheck initcheck "synccheck --num-cuda-barriers 65536"; do
     (
+      log=$out/sanitizer.${tool%% *}
+      # shellcheck disable=SC2086
       timeout 500 compute-sanitizer --tool $tool "$golden" --gtest_brief=1 \
-        --gtest_filter='All/QuantizedModel.IsTheSameOnCuda/*:All/GoldenModel.Cuda/qwen3' >"$out/sanitizer.$tool" 2>&1
-      echo "$tool: $(grep 'ERROR SUMMARY' "$out/sanitizer.$tool" || echo 'not finished')"
+        --gtest_filter='All/QuantizedModel.IsTheSameOnCuda/*:All/GoldenModel.Cuda/qwen3' >"$log" 2>&1
+      echo "${tool%% *}: $(grep -E 'PASSED|FAILED' "$log" | head -1) $(grep 'SUMMARY' "$log" || echo 'not finished')"
     ) &
   done
   wait

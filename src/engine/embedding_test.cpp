@@ -34,6 +34,8 @@ double dot(std::span<const float> a, std::span<const float> b) {
 // The head is linear, so the head of the mean state is the mean of the logits, and it has full
 // rank, so that its product determines the state.
 TEST(Embedding, PoolsTheHiddenStatesThatRefMakesLogitsOf) {
+  // The GPU multiplies activations of 8 bits with these weights.
+  const double allowed = options().backend == "cuda" ? 3e-2 : 1e-3;
   for (bool window : {false, true}) {
     Request r = request(5, 70, 0);
     for (int i = 0; i < 70; ++i) r.logit_positions.push_back(i);
@@ -58,7 +60,7 @@ TEST(Embedding, PoolsTheHiddenStatesThatRefMakesLogitsOf) {
         got[v] = static_cast<float>(dot(vector, W.subspan(v * kDim, kDim)));
       double scale = std::sqrt(dot(expected, expected) / dot(got, got));
       for (int v = 0; v < kVocab; ++v)
-        EXPECT_NEAR(got[v] * scale, expected[v], 1e-3 * scale) << v << pooling_name(pooling);
+        EXPECT_NEAR(got[v] * scale, expected[v], allowed * scale) << v << pooling_name(pooling);
     }
   }
 }

@@ -76,9 +76,8 @@ Status Runner::allocate() {
     VT_TRY(f.drawn, b_.allocate_shared(T * static_cast<std::int64_t>(sizeof(DrawnRow))));
     VT_TRY(f.logits, b_.allocate_shared(kHostRows * V * 4));
   }
-  bool slices = !async_ || T > kHostRows;
-  staging_.resize(static_cast<std::size_t>(
-      std::max<std::int64_t>(slices ? slice_rows_ * V : 0, model_.info().dim)));
+  staging_.resize(
+      static_cast<std::size_t>(std::max<std::int64_t>(slice_rows_ * V, model_.info().dim)));
   current_ = &flights_[0];
   return Ok{};
 }

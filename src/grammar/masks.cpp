@@ -361,9 +361,13 @@ std::shared_ptr<const TokenMask> Masks::mask(std::span<const Config> configs, Fr
   }
   auto made = std::make_shared<TokenMask>(trie_.empty_mask());
   std::vector<Config> narrow;
-  for (const Config& c : configs)
-    if (!(machine_.flags(c.state) & Machine::kWide) || !add_wide(c, frames, *made))
-      narrow.push_back(c);
+  for (const Config& c : configs) {
+    const std::uint8_t flags = machine_.flags(c.state);
+    // In the middle of a character of a counted string the count matters, and what is decided by
+    // the state alone does not have it.
+    const bool within = !(flags & Machine::kCounted) && c.count > 0;
+    if (!(flags & Machine::kWide) || within || !add_wide(c, frames, *made)) narrow.push_back(c);
+  }
   if (!narrow.empty()) Walk(machine_, trie_, frames, *made).run(narrow);
   std::lock_guard lock(store_->mutex);
   store_->masks.insert(key, made, made->bytes());

@@ -1,4 +1,6 @@
 // A decoder's layer with one token a sequence: against ref, and recorded (Backend::repeat).
+#include <algorithm>
+
 #include "kernels/testing.h"
 
 namespace vitrine::testing {
@@ -85,7 +87,8 @@ class LayerScene {
                                std::byte{0xff});
     b_.write(memory_.data(), nan.data(), static_cast<std::int64_t>(nan.size()));
     cache_ = {shape, std::int64_t{B_} * s_.T, static_cast<std::byte*>(memory_.data())};
-    for (int i = 0; i < B_ * s_.T; ++i) pages_.push_back((i * 7 + 3) % (B_ * s_.T));
+    for (int i = 0; i < B_ * s_.T; ++i) pages_.push_back(i);
+    std::shuffle(pages_.begin(), pages_.end(), a_.rng());
     for (int t = 0; t < s_.T; ++t) {
       int n = s_.length + 7 * t;
       std::vector<std::int32_t> positions, slots;

