@@ -1,5 +1,6 @@
 // Sharing, preempting, cancelling, forking: whatever happens around a request, its tokens are those
 // of the same request alone, and the books of the pages are exact.
+#include <bit>
 #include <cstring>
 
 #include "engine/test_engine.h"
@@ -12,12 +13,17 @@ namespace {
 
 using namespace test;
 
+std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
+  std::vector<std::uint32_t> out;
+  for (float v : values) out.push_back(std::bit_cast<std::uint32_t>(v));
+  return out;
+}
+
 struct Answer {
   std::vector<std::int32_t> tokens;
   std::vector<float> logprobs;
   bool operator==(const Answer& other) const {
-    return tokens == other.tokens &&
-           std::memcmp(logprobs.data(), other.logprobs.data(), 4 * logprobs.size()) == 0;
+    return tokens == other.tokens && bits_of(logprobs) == bits_of(other.logprobs);
   }
 };
 
