@@ -10,7 +10,9 @@ namespace vitrine {
 namespace cpu {
 namespace {
 
-constexpr std::int64_t kAccBytes = static_cast<std::int64_t>(kMaxPanels) * kMaxRows * kPanel * 4;
+constexpr std::int64_t kAccBytes =
+    static_cast<std::int64_t>(kAmxMaxPanels) * kAmxMaxRows * kPanel * 4;
+static_assert(kAmxMaxPanels * kAmxMaxRows >= kMaxPanels * kMaxRows);
 constexpr std::int64_t kUnpackedBytes = (kBlockK + kStep) * kPanel * 4;
 // As --isa has them, in the order of Isa.
 constexpr const char* kIsaNames[] = {"avx2", "avx512", "vnni", "bf16", "amx"};
@@ -70,8 +72,8 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
   if (packed->layout() != Layout::kRows)
     pool_.run(packed->panels(), [&](std::int64_t p, int) { packed->pack_panel(m, p); });
   if (packed->steps() > prepared_steps_) {
-    // Two bytes an element, and eight for every 32: two floats or integers.
-    VT_TRY(prepared_, allocate_host((kMaxRows + 16) * packed->steps() * (kStep * 2 + 8)));
+    // Two bytes an element; with integers one, and twelve for every 32.
+    VT_TRY(prepared_, allocate_host((kAmxMaxRows + 16) * packed->steps() * kStep * 2));
     prepared_steps_ = packed->steps();
   }
   return std::unique_ptr<Weight>(std::move(packed));

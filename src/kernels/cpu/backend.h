@@ -60,6 +60,8 @@ class CpuBackend final : public Backend {
   void softcap_(Tensor x, float cap) override;
   void gather_rows_(Tensor out, Tensor x, Tensor rows) override;
   void add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps) override;
+  void matmul_group_(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm) override;
+  void matmul_add_(Tensor out, Tensor scratch, Tensor x, const Weight& w, Tensor bias) override;
   void matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm, const Weight& gate,
                    Tensor gate_bias, const Weight& up, Tensor up_bias,
                    Activation activation) override;
@@ -68,20 +70,25 @@ class CpuBackend final : public Backend {
   // Memory of one thread, for all ops.
   struct Worker {
     Buffer memory;
-    float* acc = nullptr;        // kMaxPanels * kMaxRows * kPanel
+    float* acc = nullptr;        // kAmxMaxPanels * kAmxMaxRows * kPanel
     float* acc2 = nullptr;       // as many
     float* unpacked = nullptr;   // (kBlockK + kStep) * kPanel
     float* attention = nullptr;  // attention_scratch()
   };
+  // What products with one input have in common.
+  struct Shared {
+    int rows, panels;  // at a time, at most
+    int power;         // PackedWeight::power() of all
+  };
+  Shared shared_of(std::span<const MatmulPart> parts) const;
   // Activations in the form that the weight's arithmetic takes.
-  void prepare(const float* x, std::int64_t M, const PackedWeight& w);
-  void matmul_rows(float* out, const float* x, std::int64_t M, const PackedWeight& w,
-                   const float* bias);
+  void prepare(const float* x, std::int64_t M, const PackedWeight& w, int power);
+  // out = products, or out += products.
+  void multiply_all(std::span<const MatmulPart> parts, Tensor x, bool add);
   // Results of `count` panels to acc (count, round_rows(M), kPanel).
-  void multiply(Worker& worker, const PackedWeight& w, std::int64_t first, int count,
+  void multiply(Worker& worker, const PackedWeight& w, int power, std::int64_t first, int count,
                 const float* x, int M, float* acc);
-  template <typename F>
-  void over_panels(const PackedWeight& w, F&& f);
+  std::int64_t panels_at_once(const PackedWeight& w, int most) const;
   template <typename F>
   static void over_results(const PackedWeight& w, std::int64_t first, int count, std::int64_t M,
                            F&& f);
@@ -95,8 +102,7 @@ class CpuBackend final : public Backend {
   const KernelTable& k_;
   ThreadPool pool_;
   std::vector<Worker> workers_;
-  Buffer prepared_;  // activations of up to kMaxRows rows of the widest matrix, bf16 or 16-bit
-                     // integers
+  Buffer prepared_;  // activations of as many rows as a call takes, of the widest matrix
   std::int64_t prepared_steps_ = 0;
 };
 

@@ -128,11 +128,10 @@ inline constexpr std::int64_t tile_at(std::int64_t m, std::int64_t s, std::int64
   return (m / 16 * steps + s) * kTileWords + m % 16 * 32;
 }
 
-// bf16 activations and weights (k16 panels of bf16): VDPBF16PS, or TDPBF16PS where there is AMX, at
-// every M.
+// bf16 activations and weights (k16 panels of bf16) by VDPBF16PS, at every M.
 struct Bf16Args {
   Panels panels;
-  const std::uint16_t* x;  // tiles; AMX reads all 16 rows of the last
+  const std::uint16_t* x;  // tiles
   std::int64_t steps;      // of 32 k
   int M;
   float* acc;  // (panels, round_rows(M), 32)
@@ -142,27 +141,40 @@ void bf16_matmul_panels(const Bf16Args& args);
 void bf16_convert(std::uint16_t* tiles, const float* x, std::int64_t n, std::int64_t steps,
                   std::int64_t m);
 
-void amx_matmul_panels(const Bf16Args& args);
-// Operations done in `rounds` of four independent tile products.
-double amx_flops(std::int64_t rounds);
-
-// bf16 activations against quantised panels (kQ8 and the kinds after it), by AMX.
-struct BlockRows {
-  std::uint16_t* x;  // tiles
-  float* wide;       // (M, steps, 32) the same as floats, instead of x where M is small
-  float* sums;       // (M / 16, steps, 1, or 2 for kQ6K, 16): of a scale's activations
+// Activations for AMX, in bf16 and in blocks of k: [k / 256][rows / 16][8 steps][16 rows][32 k], so
+// that what is near in time is near in memory. Up to 16 rows: tiles of just those rows.
+struct AmxRows {
+  std::uint16_t* x;    // 64-byte aligned; room for round_rows(M) rows
+  std::int64_t steps;  // of 32 k
+  int M;
+  float factor;  // of every activation
+  bool quads;    // k in the order 0 2 1 3 within every four, as the tiles of q8_0 have it
 };
-struct BlockArgs {
+inline constexpr int kAmxBlockSteps = 8;
+// Words to the tile of row m (a multiple of 16) and step s, of more than 16 rows.
+inline constexpr std::int64_t amx_tile_at(std::int64_t m, std::int64_t s, std::int64_t steps,
+                                          std::int64_t M) {
+  const std::int64_t first = s / kAmxBlockSteps * kAmxBlockSteps;
+  const std::int64_t depth = steps - first < kAmxBlockSteps ? steps - first : kAmxBlockSteps;
+  return (first * ((M + 15) / 16) + m / 16 * depth + s - first) * kTileWords;
+}
+// n floats to row m, zero from n to the end of the last step.
+void amx_convert(const AmxRows& rows, const float* x, std::int64_t n, std::int64_t m);
+
+// bf16 activations against panels of bf16 or quantised weights, by AMX.
+struct AmxArgs {
   PanelType type;
   Panels panels;
-  BlockRows rows;
-  std::int64_t steps;
-  int M;
+  int power;  // PackedWeight::power()
+  AmxRows rows;
   float* acc;  // (panels, round_rows(M), 32)
 };
-void amx_matmul_blocks(const BlockArgs& args);
-// One row of steps * 32 floats to row m of M.
-void amx_prepare_row(PanelType type, const float* x, std::int64_t steps, std::int64_t m, int M,
-                     const BlockRows& out);
+void amx_matmul(const AmxArgs& args);
+// Quantised weights are tiles of 2^(power - kAmxExponent) of themselves; see amx_unpack.h.
+inline constexpr int kAmxExponent = 112;
+// Rows of a call, and panels that share a block of activations in the second-level cache.
+inline constexpr int kAmxMaxRows = 512, kAmxMaxPanels = 8;
+// Operations done in `rounds` of four independent tile products.
+double amx_flops(std::int64_t rounds);
 
 }  // namespace vitrine::cpu

@@ -1,6 +1,7 @@
 // Matrix products: threads take groups of panels of 32 outputs; a panel is read once per kMaxRows
-// rows.
+// rows (kAmxMaxRows with AMX).
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/cpu/backend.h"
@@ -9,6 +10,8 @@
 
 namespace vitrine::cpu {
 namespace {
+
+const PackedWeight& packed(const Weight& w) { return static_cast<const PackedWeight&>(w); }
 
 PanelType panel_type(const PackedWeight& w) {
   switch (w.layout()) {
@@ -38,10 +41,19 @@ ByteRows byte_rows(void* buffer, std::int64_t M, std::int64_t steps) {
   return {q, scale, reinterpret_cast<std::int32_t*>(scale + M * steps)};
 }
 
-// bf16 activations of blocks and behind them the sums.
-BlockRows block_rows(void* buffer, std::int64_t M, std::int64_t steps) {
-  auto* x = static_cast<std::uint16_t*>(buffer);
-  return {x, static_cast<float*>(buffer), reinterpret_cast<float*>(x + (M + 16) * steps * kStep)};
+// Whether products with both weights can take the same prepared activations.
+bool same_form(const PackedWeight& a, const PackedWeight& b, Isa isa) {
+  const Arithmetic arithmetic = arithmetic_of(a.dtype(), isa);
+  if (arithmetic != arithmetic_of(b.dtype(), isa)) return false;
+  const PanelType one = panel_type(a), two = panel_type(b);
+  auto alone = [](PanelType t) { return t == PanelType::kBF16 || t == PanelType::kQ8; };
+  return one == two || (arithmetic == Arithmetic::kAmx && !alone(one) && !alone(two));
+}
+
+AmxRows amx_rows(void* buffer, const PackedWeight& w, int power, std::int64_t M) {
+  const bool plain = panel_type(w) == PanelType::kBF16;
+  return {static_cast<std::uint16_t*>(buffer), w.steps(), static_cast<int>(M),
+          plain ? 1.0f : std::ldexp(1.0f, kAmxExponent - power), panel_type(w) == PanelType::kQ8};
 }
 
 }  // namespace
@@ -60,101 +72,131 @@ void CpuBackend::embed_(Tensor out, const Weight& table, Tensor ids, float scale
 }
 
 void CpuBackend::matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) {
-  const auto& packed = static_cast<const PackedWeight&>(w);
-  std::int64_t M = x.dim(0), N = w.rows(), K = w.cols();
-  for (std::int64_t m = 0; m < M; m += kMaxRows)
-    matmul_rows(out.f32() + m * N, x.f32() + m * K, std::min<std::int64_t>(kMaxRows, M - m), packed,
-                bias.defined() ? bias.f32() : nullptr);
+  const MatmulPart part{out, &w, bias};
+  multiply_all({&part, 1}, x, false);
 }
 
-// Calls f(worker, first panel, panels) for groups of panels, on all threads: several panels an
-// item, but at least four items a thread.
-template <typename F>
-void CpuBackend::over_panels(const PackedWeight& w, F&& f) {
-  const std::int64_t group = std::clamp<std::int64_t>(w.panels() / (4 * threads()), 1, kMaxPanels);
-  pool_.run((w.panels() + group - 1) / group, [&](std::int64_t item, int thread) {
-    const std::int64_t first = item * group;
-    f(workers_[thread], first, static_cast<int>(std::min(group, w.panels() - first)));
-  });
+void CpuBackend::matmul_add_(Tensor out, Tensor, Tensor x, const Weight& w, Tensor bias) {
+  const MatmulPart part{out, &w, bias};
+  multiply_all({&part, 1}, x, true);
+}
+
+void CpuBackend::matmul_group_(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm) {
+  if (norm.w.defined()) rms_norm(norm.scratch, x, norm.w, norm.eps), x = norm.scratch;
+  for (std::size_t i = 0; i < parts.size();) {
+    std::size_t end = i + 1;
+    while (end < parts.size() && same_form(packed(*parts[i].w), packed(*parts[end].w), isa_)) ++end;
+    multiply_all(parts.subspan(i, end - i), x, false);
+    i = end;
+  }
+}
+
+// How many neighbouring panels of a matrix a thread takes at a time: at least four items a thread.
+std::int64_t CpuBackend::panels_at_once(const PackedWeight& w, int most) const {
+  return std::clamp<std::int64_t>(w.panels() / (4 * threads()), 1, most);
 }
 
 // Calls f(m, first output, outputs, where they are in acc) for what multiply() left there.
 template <typename F>
 void CpuBackend::over_results(const PackedWeight& w, std::int64_t first, int count, std::int64_t M,
                               F&& f) {
-  for (int p = 0; p < count; ++p) {
-    const std::int64_t begin = (first + p) * kPanel;
-    const std::int64_t n = std::min<std::int64_t>(kPanel, w.rows() - begin);
-    for (std::int64_t m = 0; m < M; ++m) f(m, begin, n, (p * round_rows(M) + m) * kPanel);
-  }
+  for (std::int64_t m = 0; m < M; ++m)
+    for (int p = 0; p < count; ++p) {
+      const std::int64_t begin = (first + p) * kPanel;
+      const std::int64_t n = std::min<std::int64_t>(kPanel, w.rows() - begin);
+      f(m, begin, n, (p * round_rows(M) + m) * kPanel);
+    }
 }
 
-void CpuBackend::matmul_rows(float* out, const float* x, std::int64_t M, const PackedWeight& w,
-                             const float* bias) {
-  prepare(x, M, w);
-  over_panels(w, [&](Worker& worker, std::int64_t first, int count) {
-    multiply(worker, w, first, count, x, static_cast<int>(M), worker.acc);
-    over_results(w, first, count, M,
-                 [&](std::int64_t m, std::int64_t begin, std::int64_t n, std::int64_t at) {
-                   const float* from = worker.acc + at;
-                   float* to = out + m * w.rows() + begin;
-                   if (bias != nullptr)
-                     for (std::int64_t i = 0; i < n; ++i) to[i] = from[i] + bias[begin + i];
-                   else
-                     std::memcpy(to, from, static_cast<std::size_t>(n) * 4);
-                 });
-  });
+// Products that take the same prepared activations, as one job of the pool.
+void CpuBackend::multiply_all(std::span<const MatmulPart> parts, Tensor x, bool add) {
+  const Shared shared = shared_of(parts);
+  auto items_of = [&](const PackedWeight& w) {
+    const std::int64_t group = panels_at_once(w, shared.panels);
+    return (w.panels() + group - 1) / group;
+  };
+  std::int64_t items = 0;
+  for (const MatmulPart& part : parts) items += items_of(packed(*part.w));
+  for (std::int64_t t = 0; t < x.dim(0); t += shared.rows) {
+    const std::int64_t M = std::min<std::int64_t>(shared.rows, x.dim(0) - t);
+    const float* rows = x.f32() + t * x.dim(1);
+    prepare(rows, M, packed(*parts[0].w), shared.power);
+    pool_.run(items, [&](std::int64_t item, int thread) {
+      const MatmulPart* part = parts.data();
+      for (; item >= items_of(packed(*part->w)); ++part) item -= items_of(packed(*part->w));
+      const PackedWeight& w = packed(*part->w);
+      const std::int64_t group = panels_at_once(w, shared.panels), first = item * group;
+      const int count = static_cast<int>(std::min(group, w.panels() - first));
+      float* acc = workers_[thread].acc;
+      multiply(workers_[thread], w, shared.power, first, count, rows, static_cast<int>(M), acc);
+      const float* bias = part->bias.defined() ? part->bias.f32() : nullptr;
+      over_results(w, first, count, M,
+                   [&](std::int64_t m, std::int64_t begin, std::int64_t n, std::int64_t at) {
+                     float *from = acc + at, *to = part->out.f32() + (t + m) * w.rows() + begin;
+                     if (bias != nullptr) k_.add(from, from, bias + begin, n);
+                     if (add)
+                       k_.add(to, to, from, n);
+                     else
+                       std::memcpy(to, from, static_cast<std::size_t>(n) * 4);
+                   });
+    });
+  }
 }
 
 // Gate and up of the same outputs one after the other: neither is ever written to memory.
 void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
                              const Weight& gate, Tensor gate_bias, const Weight& up, Tensor up_bias,
                              Activation activation) {
-  if (gate.dtype() != up.dtype())
+  const PackedWeight &g = packed(gate), &u = packed(up);
+  if (!same_form(g, u, isa_))
     return Backend::matmul_glu_(out, scratch, x, norm, gate, gate_bias, up, up_bias, activation);
   if (norm.w.defined()) rms_norm(norm.scratch, x, norm.w, norm.eps), x = norm.scratch;
-  const auto& g = static_cast<const PackedWeight&>(gate);
-  const auto& u = static_cast<const PackedWeight&>(up);
   const float* biases[] = {gate_bias.defined() ? gate_bias.f32() : nullptr,
                            up_bias.defined() ? up_bias.f32() : nullptr};
-  const std::int64_t N = g.rows(), K = g.cols();
-  for (std::int64_t t = 0; t < x.dim(0); t += kMaxRows) {
-    const std::int64_t M = std::min<std::int64_t>(kMaxRows, x.dim(0) - t);
-    const float* rows = x.f32() + t * K;
-    prepare(rows, M, g);
-    over_panels(g, [&](Worker& worker, std::int64_t first, int count) {
-      multiply(worker, g, first, count, rows, static_cast<int>(M), worker.acc);
-      multiply(worker, u, first, count, rows, static_cast<int>(M), worker.acc2);
+  const MatmulPart both[] = {{out, &gate, gate_bias}, {out, &up, up_bias}};
+  const Shared shared = shared_of(both);
+  const std::int64_t group = panels_at_once(g, std::max(1, shared.panels / 2));
+  for (std::int64_t t = 0; t < x.dim(0); t += shared.rows) {
+    const int M = static_cast<int>(std::min<std::int64_t>(shared.rows, x.dim(0) - t));
+    const float* rows = x.f32() + t * g.cols();
+    prepare(rows, M, g, shared.power);
+    pool_.run((g.panels() + group - 1) / group, [&](std::int64_t item, int thread) {
+      Worker& worker = workers_[thread];
+      const std::int64_t first = item * group;
+      const int count = static_cast<int>(std::min(group, g.panels() - first));
+      multiply(worker, g, shared.power, first, count, rows, M, worker.acc);
+      multiply(worker, u, shared.power, first, count, rows, M, worker.acc2);
       over_results(g, first, count, M,
                    [&](std::int64_t m, std::int64_t begin, std::int64_t n, std::int64_t at) {
-                     float* both[] = {worker.acc + at, worker.acc2 + at};
+                     float* sides[] = {worker.acc + at, worker.acc2 + at};
                      for (int side = 0; side < 2; ++side)
                        if (biases[side] != nullptr)
-                         k_.add(both[side], both[side], biases[side] + begin, n);
-                     k_.glu(out.f32() + (t + m) * N + begin, both[0], both[1], n,
+                         k_.add(sides[side], sides[side], biases[side] + begin, n);
+                     k_.glu(out.f32() + (t + m) * g.rows() + begin, sides[0], sides[1], n,
                             act_of(activation));
                    });
     });
   }
 }
 
-void CpuBackend::multiply(Worker& worker, const PackedWeight& w, std::int64_t first, int count,
-                          const float* x, int M, float* acc) {
+CpuBackend::Shared CpuBackend::shared_of(std::span<const MatmulPart> parts) const {
+  const bool tiles = arithmetic_of(parts[0].w->dtype(), isa_) == Arithmetic::kAmx;
+  Shared shared{tiles ? kAmxMaxRows : kMaxRows, tiles ? kAmxMaxPanels : kMaxPanels, kMaxPower};
+  for (const MatmulPart& part : parts)
+    shared.power = std::min(shared.power, packed(*part.w).power());
+  return shared;
+}
+
+void CpuBackend::multiply(Worker& worker, const PackedWeight& w, int power, std::int64_t first,
+                          int count, const float* x, int M, float* acc) {
   const std::int64_t steps = w.steps();
   const Panels panels{w.panel(first), w.panel_bytes(), count};
   const Arithmetic arithmetic = arithmetic_of(w.dtype(), isa_);
-  switch (arithmetic) {
-    case Arithmetic::kBf16:
-    case Arithmetic::kAmx: {
-      Bf16Args args{panels, static_cast<const std::uint16_t*>(prepared_.data()), steps, M, acc};
-      return arithmetic == Arithmetic::kAmx ? amx_matmul_panels(args) : bf16_matmul_panels(args);
-    }
-    case Arithmetic::kAmxBlocks:
-      return amx_matmul_blocks(
-          {panel_type(w), panels, block_rows(prepared_.data(), M, steps), steps, M, acc});
-    default:
-      break;
-  }
+  if (arithmetic == Arithmetic::kAmx)
+    return amx_matmul({panel_type(w), panels, power, amx_rows(prepared_.data(), w, power, M), acc});
+  if (arithmetic == Arithmetic::kBf16)
+    return bf16_matmul_panels(
+        {panels, static_cast<const std::uint16_t*>(prepared_.data()), steps, M, acc});
   for (int p = 0; p < count; ++p, acc += round_rows(M) * kPanel) {
     if (arithmetic == Arithmetic::kBytes)
       k_.matmul_bytes(
@@ -188,7 +230,7 @@ void CpuBackend::panel_rows(Worker& worker, const PackedWeight& w, std::int64_t 
     }
 }
 
-void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w) {
+void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w, int power) {
   std::int64_t K = w.cols(), steps = w.steps();
   Arithmetic arithmetic = arithmetic_of(w.dtype(), isa_);
   if (arithmetic == Arithmetic::kFp32 || arithmetic == Arithmetic::kRows) return;
@@ -197,9 +239,8 @@ void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w) 
       if (arithmetic == Arithmetic::kBytes) {
         k_.quantize_bytes(panel_type(w), x + m * K, steps, m, static_cast<int>(M),
                           byte_rows(prepared_.data(), M, steps));
-      } else if (arithmetic == Arithmetic::kAmxBlocks) {
-        amx_prepare_row(panel_type(w), x + m * K, steps, m, static_cast<int>(M),
-                        block_rows(prepared_.data(), M, steps));
+      } else if (arithmetic == Arithmetic::kAmx) {
+        amx_convert(amx_rows(prepared_.data(), w, power, M), x + m * K, K, m);
       } else {
         bf16_convert(static_cast<std::uint16_t*>(prepared_.data()), x + m * K, K, steps, m);
       }

@@ -1,11 +1,16 @@
-// AMX: 32 outputs against M rows.
+// AMX: 32 outputs against M rows, weights of every type as tiles of bf16.
 //
-// Activations and weights in bf16, accumulated in fp32 by TDPBF16PS, k in ascending steps of 32. A
-// tile of sixteen rows gives each row the bits that it would have alone.
+// Accumulated in fp32 by TDPBF16PS, k in ascending steps of 32. A tile gives each of its rows the
+// bits that the row would have alone, and sums keep theirs on the way through memory, so that
+// neither the number of rows nor the blocks of k show in a result.
 #include <immintrin.h>
+
+#include <algorithm>
+#include <type_traits>
 
 #include "kernels/cpu/ahead.h"
 #include "kernels/cpu/amx_tiles.h"
+#include "kernels/cpu/amx_unpack.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/packed.h"
 
@@ -13,55 +18,86 @@ namespace vitrine::cpu {
 namespace {
 
 constexpr std::int64_t kAccStride = kPanel * 4;
-constexpr int kLines = kStep16Bytes / 64;
+constexpr int kStepWords = 2 * kTileWords;
 
-// 16 rows against one panel or two at once: as many streams from memory.
-template <bool kTwo>
-void sixteen_rows(const Bf16Args& a, int p) {
-  Ahead ahead[2] = {{a.panels.at(p) + 2 * kStep16Bytes}, {a.panels.at(p + 1) + 2 * kStep16Bytes}};
-  _tile_zero(0);
-  _tile_zero(1);
-  if (kTwo) {
-    _tile_zero(2);
-    _tile_zero(3);
-  }
-  for (std::int64_t s = 0; s < a.steps; ++s) {
-    const std::byte* b = a.panels.at(p) + s * kStep16Bytes;
-    ahead[0].fetch(kLines);
-    _tile_loadd(4, a.x + s * kTileWords, 64);
-    _tile_loadd(6, b, 64);
-    _tile_loadd(7, b + kStep16Bytes / 2, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    if (kTwo) {
-      b += a.panels.bytes;
-      ahead[1].fetch(kLines);
-      _tile_loadd(6, b, 64);
-      _tile_loadd(7, b + kStep16Bytes / 2, 64);
-      _tile_dpbf16ps(2, 4, 6);
-      _tile_dpbf16ps(3, 4, 7);
-    }
-  }
-  float* acc = a.acc + p * 16 * kPanel;
-  _tile_stored(0, acc, kAccStride);
-  _tile_stored(1, acc + 16, kAccStride);
-  if (kTwo) {
-    _tile_stored(2, acc + 16 * kPanel, kAccStride);
-    _tile_stored(3, acc + 16 * kPanel + 16, kAccStride);
+// Panels that are tiles already.
+struct FormatBf16 {
+  static constexpr StepLayout kSteps{0, kStep16Bytes};
+};
+template <typename Format>
+constexpr bool kReady = std::is_same_v<Format, FormatBf16>;
+
+template <typename Format>
+constexpr int kStepLines = static_cast<int>(Format::kSteps.super_at(kSuper) / kSuper + 63) / 64;
+
+// 2^power as a half.
+__m512h power_of_two(int power) {
+  return amx::halves(_mm512_set1_epi16(static_cast<short>((power + 15) << 10)));
+}
+
+// The tiles of steps s .. s+n-1: in the panel, or unpacked to `room`.
+template <typename Format>
+const std::uint16_t* tiles_of(const std::byte* panel, std::int64_t s, int n, __m512h power,
+                              std::uint16_t* room) {
+  if constexpr (kReady<Format>) {
+    return reinterpret_cast<const std::uint16_t*>(panel + Format::kSteps.at(s));
+  } else {
+    for (int i = 0; i < n; ++i)
+      Format::step(panel + Format::kSteps.super_at(s + i), panel + Format::kSteps.at(s + i), power,
+                   room + i * kStepWords);
+    return room;
   }
 }
 
-// Steps of k that all panels go through before the next: their activations stay in the second-level
-// cache.
-constexpr std::int64_t kBlockSteps = 32;
+// --- Up to 16 rows: weights stream from memory through the tile unit once.
 
-// 32 rows from m on against one panel, over the steps first .. last-1; the last 16 rows may be
-// missing.
-void thirty_two_rows(const Bf16Args& a, int p, int m, std::int64_t first, std::int64_t last) {
-  const bool two = a.M - m > 16;
-  const std::uint16_t* x = a.x + tile_at(m, 0, a.steps);
-  float* acc = a.acc + (p * round_rows(a.M) + m) * kPanel;
-  if (first == 0) {
+// How far ahead of the work lines are fetched.
+constexpr int kAheadBytes = 4096;
+
+template <typename Format>
+void one_panel(const AmxArgs& a, int p) {
+  // A step is multiplied after the next one was unpacked: by then its stores have left for the
+  // cache.
+  alignas(64) std::uint16_t room[2][kReady<Format> ? 1 : kStepWords];
+  const std::byte* panel = a.panels.at(p);
+  const __m512h power = power_of_two(a.power);
+  const std::int64_t steps = a.rows.steps, step_words = std::int64_t{a.rows.M} * kStep;
+  auto multiply = [&](std::int64_t s, const std::uint16_t* w) {
+    _tile_loadd(4, a.rows.x + s * step_words, 64);
+    _tile_loadd(6, w, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, w + kTileWords, 64);
+    _tile_dpbf16ps(1, 4, 7);
+  };
+  _tile_zero(0);
+  _tile_zero(1);
+  const std::uint16_t* before = nullptr;
+  for (std::int64_t s = 0; s < steps; ++s) {
+    Near{panel + Format::kSteps.at(s) + kAheadBytes}.fetch(kStepLines<Format>);
+    const std::uint16_t* w = tiles_of<Format>(panel, s, 1, power, room[s % 2]);
+    if (before != nullptr) multiply(s - 1, before);
+    before = w;
+  }
+  multiply(steps - 1, before);
+  float* acc = a.acc + p * round_rows(a.rows.M) * kPanel;
+  _tile_stored(0, acc, kAccStride);
+  _tile_stored(1, acc + 16, kAccStride);
+}
+
+// --- More: blocks of 256 k, of which the weights stay in the first-level cache for all rows and
+// the activations in the second for all panels. What comes next is fetched evenly meanwhile.
+
+struct Next {
+  Ahead weights, x;
+  int weight_lines, x_lines;  // with every step
+  const std::byte* weights_end;
+};
+
+// 32 rows over n steps; the last 16 may be missing.
+void thirty_two_rows(const std::uint16_t* x, bool two, int n, const std::uint16_t* w, float* acc,
+                     bool first, Next& next) {
+  const std::uint16_t* x2 = x + n * kTileWords;
+  if (first) {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
@@ -74,16 +110,19 @@ void thirty_two_rows(const Bf16Args& a, int p, int m, std::int64_t first, std::i
       _tile_loadd(3, acc + 16 * kPanel + 16, kAccStride);
     }
   }
-  for (std::int64_t s = first; s < last; ++s) {
-    const std::byte* b = a.panels.at(p) + s * kStep16Bytes;
-    _tile_loadd(4, x + s * kTileWords, 64);
-    _tile_loadd(6, b, 64);
-    _tile_loadd(7, b + kStep16Bytes / 2, 64);
+  for (int i = 0; i < n; ++i, x += kTileWords, x2 += kTileWords, w += kStepWords) {
+    _tile_loadd(4, x, 64);
+    _tile_loadd(6, w, 64);
     _tile_dpbf16ps(0, 4, 6);
+    Near{reinterpret_cast<const std::byte*>(x + kTileWords)}.fetch(16);
+    _tile_loadd(7, w + kTileWords, 64);
     _tile_dpbf16ps(1, 4, 7);
+    next.weights.fetch(next.weights.at < next.weights_end ? next.weight_lines : 0);
+    next.x.fetch(next.x_lines);
     if (two) {
-      _tile_loadd(5, x + (a.steps + s) * kTileWords, 64);
+      _tile_loadd(5, x2, 64);
       _tile_dpbf16ps(2, 5, 6);
+      Near{reinterpret_cast<const std::byte*>(x2 + kTileWords)}.fetch(16);
       _tile_dpbf16ps(3, 5, 7);
     }
   }
@@ -95,40 +134,104 @@ void thirty_two_rows(const Bf16Args& a, int p, int m, std::int64_t first, std::i
   }
 }
 
-void many_rows(const Bf16Args& a) {
-  for (std::int64_t s = 0; s < a.steps; s += kBlockSteps)
-    for (int p = 0; p < a.panels.count; ++p) {
-      const std::int64_t last = s + kBlockSteps < a.steps ? s + kBlockSteps : a.steps;
-      Ahead{a.panels.at(p) + s * kStep16Bytes}.fetch(static_cast<int>((last - s) * kLines));
-      for (int m = 0; m < a.M; m += 32) thirty_two_rows(a, p, m, s, last);
+template <typename Format>
+void many_rows(const AmxArgs& a) {
+  constexpr int kDepth = kAmxBlockSteps;
+  static_assert(kDepth % kSuper == 0);
+  constexpr std::int64_t kBytes = Format::kSteps.super_at(kDepth);
+  alignas(64) std::uint16_t room[kReady<Format> ? 1 : kDepth * kStepWords];
+  const __m512h power = power_of_two(a.power);
+  const std::int64_t steps = a.rows.steps, M = a.rows.M;
+  const int count = a.panels.count, places = static_cast<int>((M + 31) / 32 * kDepth);
+  auto spread = [](std::int64_t lines, int over) {
+    return static_cast<int>((lines + over - 1) / over);
+  };
+  for (std::int64_t s = 0; s < steps; s += kDepth) {
+    const int n = static_cast<int>(std::min<std::int64_t>(steps - s, kDepth));
+    const std::int64_t after = s + kDepth < steps ? s + kDepth : 0;
+    Next next{{},
+              {reinterpret_cast<const std::byte*>(a.rows.x + amx_tile_at(0, after, steps, M))},
+              spread(kBytes / 64, places),
+              spread(M * kDepth, count * places),
+              {}};
+    for (int p = 0; p < count; ++p) {
+      const std::uint16_t* w = tiles_of<Format>(a.panels.at(p), s, n, power, room);
+      const bool last = p + 1 == count;
+      next.weights.at =
+          a.panels.at(last ? 0 : p + 1) + Format::kSteps.super_at(last ? s + kDepth : s);
+      next.weights_end = next.weights.at + kBytes;
+      float* acc = a.acc + p * round_rows(M) * kPanel;
+      for (std::int64_t m = 0; m < M; m += 32)
+        thirty_two_rows(a.rows.x + amx_tile_at(m, s, steps, M), M - m > 16, n, w, acc + m * kPanel,
+                        s == 0, next);
     }
+  }
+}
+
+template <typename Format>
+void panels(const AmxArgs& a) {
+  use_tiles(std::min(a.rows.M, 16));
+  if (a.rows.M > 16) return many_rows<Format>(a);
+  for (int p = 0; p < a.panels.count; ++p) one_panel<Format>(a, p);
 }
 
 }  // namespace
 
+void amx_matmul(const AmxArgs& a) {
+  switch (a.type) {
+    case PanelType::kBF16:
+      return panels<FormatBf16>(a);
+    case PanelType::kQ8:
+      return panels<amx::FormatQ8>(a);
+    case PanelType::kQ4:
+      return panels<amx::FormatQ4>(a);
+    case PanelType::kQ4K:
+      return panels<amx::FormatQ4K>(a);
+    case PanelType::kQ5K:
+      return panels<amx::FormatQ5K>(a);
+    case PanelType::kQ6K:
+      return panels<amx::FormatQ6K>(a);
+    case PanelType::kF16:
+    case PanelType::kF32:
+      return;
+  }
+}
+
+void amx_convert(const AmxRows& rows, const float* x, std::int64_t n, std::int64_t m) {
+  alignas(64) std::uint16_t order[32];
+  for (int i = 0; i < 32; ++i)
+    order[i] = static_cast<std::uint16_t>(rows.quads ? i / 4 * 4 + i % 4 / 2 + i % 2 * 2 : i);
+  const __m512i from = _mm512_load_si512(order);
+  const __m512 factor = _mm512_set1_ps(rows.factor);
+  auto load = [&](std::int64_t k) {
+    const std::int64_t left = n - k;
+    auto mask = static_cast<__mmask16>(left >= 16 ? 0xFFFF : left > 0 ? (1u << left) - 1 : 0);
+    return _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x + k), factor);
+  };
+  for (std::int64_t s = 0; s < rows.steps; ++s) {
+    auto words =
+        reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(load(s * kStep + 16), load(s * kStep)));
+    const std::int64_t tile =
+        rows.M > 16 ? amx_tile_at(m / 16 * 16, s, rows.steps, rows.M) : s * rows.M * kStep;
+    _mm512_store_si512(rows.x + tile + m % 16 * kStep, _mm512_permutexvar_epi16(from, words));
+  }
+}
+
 double amx_flops(std::int64_t rounds) {
-  use_tiles(TileDepth::kWhole);
+  use_tiles(16);
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
   _tile_zero(4);
-  _tile_zero(5);
+  _tile_zero(6);
   for (std::int64_t r = 0; r < rounds; ++r) {
-    _tile_dpbf16ps(0, 4, 5);
-    _tile_dpbf16ps(1, 4, 5);
-    _tile_dpbf16ps(2, 4, 5);
-    _tile_dpbf16ps(3, 4, 5);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 6);
+    _tile_dpbf16ps(2, 4, 6);
+    _tile_dpbf16ps(3, 4, 6);
   }
   return 4.0 * 2 * 16 * 16 * 32 * static_cast<double>(rounds);
-}
-
-void amx_matmul_panels(const Bf16Args& a) {
-  use_tiles(TileDepth::kWhole);
-  if (a.M > 16) return many_rows(a);
-  int p = 0;
-  for (; p + 2 <= a.panels.count; p += 2) sixteen_rows<true>(a, p);
-  if (p < a.panels.count) sixteen_rows<false>(a, p);
 }
 
 }  // namespace vitrine::cpu

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "quant/format.h"
@@ -165,6 +166,35 @@ void pack_q6k(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t 
   }
 }
 
+// The largest of the 32 halves at p, without their signs.
+float largest_half(const std::byte* p) {
+  std::uint16_t bits[kPanel], largest = 0;
+  std::memcpy(bits, p, sizeof bits);
+  for (std::uint16_t b : bits) largest = std::max<std::uint16_t>(largest, b & 0x7FFF);
+  return fp16_to_float(largest);
+}
+
+// What no weight of a quantised panel exceeds: its largest scales times the largest levels.
+float largest_weight(Layout layout, const std::byte* panel, std::int64_t steps) {
+  float largest = 0;
+  auto look = [&](const std::byte* scales, float levels) {
+    largest = std::max(largest, largest_half(scales) * levels);
+  };
+  constexpr float kScale = 63;  // of 6 bits
+  for (std::int64_t s = 0; s < steps; ++s) {
+    if (layout == Layout::kQ8) look(panel + kStepsQ8.at(s), 128);
+    if (layout == Layout::kQ4) look(panel + kStepsQ4.at(s), 8);
+    if (s % kSuper != 0) continue;
+    if (layout == Layout::kQ6K) look(panel + kStepsQ6K.super_at(s), 128 * 32);
+    if (layout != Layout::kQ4K && layout != Layout::kQ5K) continue;
+    const bool five = layout == Layout::kQ5K;
+    const std::byte* super = panel + (five ? kStepsQ5K : kStepsQ4K).super_at(s);
+    look(super, kScale * (five ? 31 : 15));
+    look(super + kPanel * 2, kScale);
+  }
+  return largest;
+}
+
 }  // namespace
 
 Layout PackedWeight::layout_of(DType dtype) {
@@ -187,7 +217,7 @@ Arithmetic arithmetic_of(DType dtype, Isa isa) {
     case Layout::kQ4K:
     case Layout::kQ5K:
     case Layout::kQ6K:
-      return isa == Isa::kAmx ? Arithmetic::kAmxBlocks : Arithmetic::kBytes;
+      return isa == Isa::kAmx ? Arithmetic::kAmx : Arithmetic::kBytes;
     case Layout::k16:
       if (dtype != DType::kBF16 || isa < Isa::kBf16) return Arithmetic::kFp32;
       return isa == Isa::kAmx ? Arithmetic::kAmx : Arithmetic::kBf16;
@@ -244,6 +274,17 @@ void PackedWeight::pack_panel(const MatrixSource& m, std::int64_t p) {
         break;
     }
   }
+  const float found = largest_weight(layout_, to, steps());
+  float before = largest_.load();
+  while (found > before && !largest_.compare_exchange_weak(before, found)) {
+  }
+}
+
+int PackedWeight::power() const {
+  int exponent = 0;  // largest < 2^exponent
+  if (float largest = largest_.load(); largest > 0 && std::isfinite(largest))
+    std::frexp(largest, &exponent);
+  return std::clamp(15 - exponent, -14, kMaxPower);
 }
 
 TableWeight::TableWeight(MatrixSource source)

@@ -24,6 +24,7 @@
 // Outputs past N and k past K are zero. Every part is a multiple of a cache line.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,6 +36,7 @@ inline constexpr int kPanel = 32;  // outputs
 inline constexpr int kStep = 32;   // k of a k16 or kQ8 step
 inline constexpr std::int64_t kStep16Bytes = kPanel * kStep * 2;
 inline constexpr int kSuper = 8;  // steps of a k-quant's block of 256
+inline constexpr int kMaxPower = 15;
 inline constexpr int kHead = 64;  // bytes of scales at the head of a quantised step
 inline constexpr int kNibbleTile = 16 * kStep / 2, kFifthTile = 64, kSixthTile = 128;
 
@@ -60,7 +62,7 @@ inline constexpr StepLayout kStepsQ6K{64, kHead + 2 * (kNibbleTile + kSixthTile)
 enum class Isa : std::uint8_t { kAvx2, kAvx512, kVnni, kBf16, kAmx };
 
 // The arithmetic of a product, fixed by weight type and instruction set (ARCHITECTURE.md).
-enum class Arithmetic : std::uint8_t { kFp32, kRows, kBytes, kBf16, kAmx, kAmxBlocks };
+enum class Arithmetic : std::uint8_t { kFp32, kRows, kBytes, kBf16, kAmx };
 Arithmetic arithmetic_of(DType dtype, Isa isa);
 
 class PackedWeight final : public Weight {
@@ -79,12 +81,16 @@ class PackedWeight final : public Weight {
 
   // Fills the panel from its rows; panels may be packed by different threads.
   void pack_panel(const MatrixSource& source, std::int64_t p);
+  // For quantised weights: 2^power is the largest power of two, up to kMaxPower, by which every
+  // weight can be multiplied and still be an fp16.
+  int power() const;
 
  private:
   Layout layout_;
   std::int64_t panel_bytes_ = 0;
   Buffer buffer_;
   std::byte* data_ = nullptr;
+  std::atomic<float> largest_ = 0;  // no weight is larger
   MatrixSource source_;
 };
 

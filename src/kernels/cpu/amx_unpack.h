@@ -1,0 +1,201 @@
+// Quantised panels as tiles of bf16, for the tile unit.
+//
+// A weight is computed in fp16, which has 32 lanes to a vector and three bits more than bf16: a
+// level times the scale of its group, less the minimum where the format has one. Its bits become
+// those of a bf16 by leaving the exponent as it is and rounding the last three bits away, so the
+// number is 2^-112 of the weight. To use fp16's range, scales are first multiplied by 2^power of
+// their matrix (PackedWeight::power()); activations carry the inverse, 2^(112 - power).
+//
+// A format has `kSteps` and step(), which makes the two tiles of 32 k and 32 outputs.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/packed.h"
+
+namespace vitrine::cpu::amx {
+
+inline __m512h halves(__m512i v) { return _mm512_castsi512_ph(v); }
+inline __m512h load_halves(const std::byte* p) { return halves(_mm512_load_si512(p)); }
+
+// Round half away from zero: the sign is a bit of its own.
+inline __m512i to_bf16(__m512h v) {
+  __m512i eighth = _mm512_mulhrs_epi16(_mm512_castph_si512(v), _mm512_set1_epi16(1 << 12));
+  return _mm512_and_si512(eighth, _mm512_set1_epi16(static_cast<short>(0x8FFF)));
+}
+
+struct alignas(64) Words {
+  std::uint16_t at[32];
+};
+
+// Of 32 outputs those of one tile, each twice: for both k of a pair.
+inline __m512h of_tile(__m512h outputs, int tile) {
+  static constexpr auto kFrom = [](int first) {
+    Words words{};
+    for (int i = 0; i < 32; ++i) words.at[i] = static_cast<std::uint16_t>(first + i / 2);
+    return words;
+  };
+  static constexpr Words kOutputs[2] = {kFrom(0), kFrom(16)};
+  return halves(
+      _mm512_permutexvar_epi16(_mm512_load_si512(kOutputs[tile].at), _mm512_castph_si512(outputs)));
+}
+
+// 32 integers as halves.
+inline __m512h load_u8(const std::byte* p) {
+  return _mm512_cvtepu16_ph(
+      _mm512_cvtepu8_epi16(_mm256_load_si256(reinterpret_cast<const __m256i*>(p))));
+}
+inline __m512h load_i8(const std::byte* p) {
+  return _mm512_cvtepi16_ph(
+      _mm512_cvtepi8_epi16(_mm256_load_si256(reinterpret_cast<const __m256i*>(p))));
+}
+
+// The bits of a whole number of less than 2^11 as a half.
+constexpr std::uint16_t half_of(int n) {
+  if (n == 0) return 0;
+  int size = n < 0 ? -n : n, exponent = 0;
+  while (size >> (exponent + 1) != 0) ++exponent;
+  return static_cast<std::uint16_t>((n < 0 ? 0x8000 : 0) | (exponent + 15) << 10 |
+                                    ((size << (10 - exponent)) & 0x3FF));
+}
+
+// kFirst, kFirst + 1, ... as halves, again from the start after kPeriod.
+template <int kFirst, int kPeriod>
+__m512i integers() {
+  static constexpr Words kTable = [] {
+    Words words{};
+    for (int i = 0; i < 32; ++i) words.at[i] = half_of(kFirst + i % kPeriod);
+    return words;
+  }();
+  return _mm512_load_si512(kTable.at);
+}
+
+// What steps of nibbles have in common: make(v, i, j) gives the weights of pair 4j+i, where v has
+// its nibble lowest.
+template <typename Make>
+void nibbles(const std::byte* step, int tile, std::uint16_t* to, Make&& make) {
+  for (int j = 0; j < 4; ++j) {
+    __m512i v = _mm512_load_si512(step + kHead + tile * kNibbleTile + j * 64);
+    for (int i = 0; i < 4; ++i)
+      _mm512_store_si512(to + tile * kTileWords + (4 * j + i) * 32,
+                         to_bf16(make(_mm512_srli_epi16(v, static_cast<unsigned>(4 * i)), i, j)));
+  }
+}
+
+// v with the bits of `high` where the mask has ones.
+inline __m512i select(__m512i v, __m512i high, short mask) {
+  return _mm512_ternarylogic_epi32(_mm512_set1_epi16(mask), high, v, 0xCA);
+}
+
+// Words, left when negative.
+inline __m512i shift_right(__m512i v, int bits) {
+  return bits >= 0 ? _mm512_srli_epi16(v, static_cast<unsigned>(bits))
+                   : _mm512_slli_epi16(v, static_cast<unsigned>(-bits));
+}
+
+// A word of a quad of k has its bytes 0, 1 or 2, 3: as the high byte of a word a level is 256 times
+// itself, and the pairs of a tile are (0, 2) and (1, 3). amx_convert() has the same order.
+struct FormatQ8 {
+  static constexpr StepLayout kSteps = kStepsQ8;
+  static void step(const std::byte*, const std::byte* step, __m512h power, std::uint16_t* to) {
+    const __m512i high = _mm512_set1_epi16(static_cast<short>(0xFF00));
+    const __m512h scales = _mm512_mul_ph(
+        load_halves(step), _mm512_mul_ph(power, _mm512_set1_ph(static_cast<_Float16>(1.0 / 256))));
+    for (int tile = 0; tile < 2; ++tile) {
+      const __m512h scale = of_tile(scales, tile);
+      auto put = [&](int row, __m512i levels) {
+        _mm512_store_si512(to + tile * kTileWords + row * 32,
+                           to_bf16(_mm512_mul_ph(_mm512_cvtepi16_ph(levels), scale)));
+      };
+      for (int quad = 0; quad < 8; ++quad) {
+        __m512i v = _mm512_load_si512(step + kHead + tile * (kPanel * kStep / 2) + quad * 64);
+        put(2 * quad, _mm512_slli_epi16(v, 8));
+        put(2 * quad + 1, _mm512_and_si512(v, high));
+      }
+    }
+  }
+};
+
+// Nibbles by a table of which the fifth bit of the index is ignored.
+struct FormatQ4 {
+  static constexpr StepLayout kSteps = kStepsQ4;
+  static void step(const std::byte*, const std::byte* step, __m512h power, std::uint16_t* to) {
+    const __m512i table = integers<-8, 16>();
+    const __m512h scales = _mm512_mul_ph(load_halves(step), power);
+    for (int tile = 0; tile < 2; ++tile) {
+      const __m512h scale = of_tile(scales, tile);
+      nibbles(step, tile, to, [&](__m512i v, int, int) {
+        return _mm512_mul_ph(halves(_mm512_permutexvar_epi16(v, table)), scale);
+      });
+    }
+  }
+};
+
+// q4_k and q5_k: scales and minima of the 32 outputs.
+struct WithMins {
+  WithMins(const std::byte* super, const std::byte* step, __m512h power)
+      : scales(_mm512_mul_ph(_mm512_mul_ph(load_halves(super), power), load_u8(step))),
+        mins(_mm512_mul_ph(_mm512_mul_ph(load_halves(super + kPanel * 2), power),
+                           load_u8(step + kPanel))) {}
+  __m512h scales, mins;
+};
+
+struct FormatQ4K {
+  static constexpr StepLayout kSteps = kStepsQ4K;
+  static void step(const std::byte* super, const std::byte* step, __m512h power,
+                   std::uint16_t* to) {
+    const __m512i table = integers<0, 16>();
+    const WithMins of(super, step, power);
+    for (int tile = 0; tile < 2; ++tile) {
+      const __m512h scale = of_tile(of.scales, tile), min = of_tile(of.mins, tile);
+      nibbles(step, tile, to, [&](__m512i v, int, int) {
+        return _mm512_fmsub_ph(halves(_mm512_permutexvar_epi16(v, table)), scale, min);
+      });
+    }
+  }
+};
+
+struct FormatQ5K {
+  static constexpr StepLayout kSteps = kStepsQ5K;
+  static void step(const std::byte* super, const std::byte* step, __m512h power,
+                   std::uint16_t* to) {
+    const __m512i table = integers<0, 32>();
+    const WithMins of(super, step, power);
+    for (int tile = 0; tile < 2; ++tile) {
+      const __m512h scale = of_tile(of.scales, tile), min = of_tile(of.mins, tile);
+      __m512i fifth = _mm512_load_si512(step + kHead + 2 * kNibbleTile + tile * kFifthTile);
+      nibbles(step, tile, to, [&](__m512i v, int i, int j) {
+        __m512i level = select(v, shift_right(fifth, 4 * j + i - 4), 16);
+        return _mm512_fmsub_ph(halves(_mm512_permutexvar_epi16(level, table)), scale, min);
+      });
+    }
+  }
+};
+
+// Levels 0..63 as the last bits of 1024 + level, from which 1024 + 32 is taken.
+struct FormatQ6K {
+  static constexpr StepLayout kSteps = kStepsQ6K;
+  static void step(const std::byte* super, const std::byte* step, __m512h power,
+                   std::uint16_t* to) {
+    const __m512i bits = _mm512_set1_epi16(63), base = _mm512_set1_epi16(0x6400);
+    const __m512h offset = _mm512_set1_ph(static_cast<_Float16>(1024 + 32));
+    const __m512h d = _mm512_mul_ph(load_halves(super), power);
+    const __m512h scales[2] = {_mm512_mul_ph(d, load_i8(step)),
+                               _mm512_mul_ph(d, load_i8(step + kPanel))};
+    for (int tile = 0; tile < 2; ++tile) {
+      const __m512h scale[2] = {of_tile(scales[0], tile), of_tile(scales[1], tile)};
+      const std::byte* sixths = step + kHead + 2 * kNibbleTile + tile * kSixthTile;
+      nibbles(step, tile, to, [&](__m512i v, int i, int j) {
+        __m512i sixth = _mm512_load_si512(sixths + j / 2 * 64);
+        __m512i level = select(v, shift_right(sixth, (4 * j + i) % 8 * 2 - 4), 48);
+        __m512h exact = halves(_mm512_ternarylogic_epi32(level, bits, base, 0xEA));
+        return _mm512_mul_ph(_mm512_sub_ph(exact, offset), scale[j / 2]);
+      });
+    }
+  }
+};
+
+}  // namespace vitrine::cpu::amx
