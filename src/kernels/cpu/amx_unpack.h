@@ -1,7 +1,7 @@
 // Quantised panels as tiles of bf16, for the tile unit.
 //
-// A weight is computed in fp16, which has 32 lanes to a vector and three bits more than bf16: a
-// level times the scale of its group, less the minimum where the format has one. Its bits become
+// A weight, a level times the scale of its group, is computed in fp16, which has 32 lanes to a
+// vector and three bits more than bf16. Its bits become
 // those of a bf16 by leaving the exponent as it is and rounding the last three bits away, so the
 // number is 2^-112 of the weight. To use fp16's range, scales are first multiplied by 2^power of
 // their matrix (PackedWeight::power()); activations carry the inverse, 2^(112 - power).
@@ -16,7 +16,7 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/packed.h"
 
-namespace vitrine::cpu::amx {
+namespace vitrine::cpu::to_tiles {
 
 inline __m512h halves(__m512i v) { return _mm512_castsi512_ph(v); }
 inline __m512h load_halves(const std::byte* p) { return halves(_mm512_load_si512(p)); }
@@ -44,33 +44,9 @@ inline __m512h of_tile(__m512h outputs, int tile) {
 }
 
 // 32 integers as halves.
-inline __m512h load_u8(const std::byte* p) {
-  return _mm512_cvtepu16_ph(
-      _mm512_cvtepu8_epi16(_mm256_load_si256(reinterpret_cast<const __m256i*>(p))));
-}
 inline __m512h load_i8(const std::byte* p) {
   return _mm512_cvtepi16_ph(
       _mm512_cvtepi8_epi16(_mm256_load_si256(reinterpret_cast<const __m256i*>(p))));
-}
-
-// The bits of a whole number of less than 2^11 as a half.
-constexpr std::uint16_t half_of(int n) {
-  if (n == 0) return 0;
-  int size = n < 0 ? -n : n, exponent = 0;
-  while (size >> (exponent + 1) != 0) ++exponent;
-  return static_cast<std::uint16_t>((n < 0 ? 0x8000 : 0) | (exponent + 15) << 10 |
-                                    ((size << (10 - exponent)) & 0x3FF));
-}
-
-// kFirst, kFirst + 1, ... as halves, again from the start after kPeriod.
-template <int kFirst, int kPeriod>
-__m512i integers() {
-  static constexpr Words kTable = [] {
-    Words words{};
-    for (int i = 0; i < 32; ++i) words.at[i] = half_of(kFirst + i % kPeriod);
-    return words;
-  }();
-  return _mm512_load_si512(kTable.at);
 }
 
 // What steps of nibbles have in common: make(v, i, j) gives the weights of pair 4j+i, where v has
@@ -119,62 +95,6 @@ struct FormatQ8 {
   }
 };
 
-// Nibbles by a table of which the fifth bit of the index is ignored.
-struct FormatQ4 {
-  static constexpr StepLayout kSteps = kStepsQ4;
-  static void step(const std::byte*, const std::byte* step, __m512h power, std::uint16_t* to) {
-    const __m512i table = integers<-8, 16>();
-    const __m512h scales = _mm512_mul_ph(load_halves(step), power);
-    for (int tile = 0; tile < 2; ++tile) {
-      const __m512h scale = of_tile(scales, tile);
-      nibbles(step, tile, to, [&](__m512i v, int, int) {
-        return _mm512_mul_ph(halves(_mm512_permutexvar_epi16(v, table)), scale);
-      });
-    }
-  }
-};
-
-// q4_k and q5_k: scales and minima of the 32 outputs.
-struct WithMins {
-  WithMins(const std::byte* super, const std::byte* step, __m512h power)
-      : scales(_mm512_mul_ph(_mm512_mul_ph(load_halves(super), power), load_u8(step))),
-        mins(_mm512_mul_ph(_mm512_mul_ph(load_halves(super + kPanel * 2), power),
-                           load_u8(step + kPanel))) {}
-  __m512h scales, mins;
-};
-
-struct FormatQ4K {
-  static constexpr StepLayout kSteps = kStepsQ4K;
-  static void step(const std::byte* super, const std::byte* step, __m512h power,
-                   std::uint16_t* to) {
-    const __m512i table = integers<0, 16>();
-    const WithMins of(super, step, power);
-    for (int tile = 0; tile < 2; ++tile) {
-      const __m512h scale = of_tile(of.scales, tile), min = of_tile(of.mins, tile);
-      nibbles(step, tile, to, [&](__m512i v, int, int) {
-        return _mm512_fmsub_ph(halves(_mm512_permutexvar_epi16(v, table)), scale, min);
-      });
-    }
-  }
-};
-
-struct FormatQ5K {
-  static constexpr StepLayout kSteps = kStepsQ5K;
-  static void step(const std::byte* super, const std::byte* step, __m512h power,
-                   std::uint16_t* to) {
-    const __m512i table = integers<0, 32>();
-    const WithMins of(super, step, power);
-    for (int tile = 0; tile < 2; ++tile) {
-      const __m512h scale = of_tile(of.scales, tile), min = of_tile(of.mins, tile);
-      __m512i fifth = _mm512_load_si512(step + kHead + 2 * kNibbleTile + tile * kFifthTile);
-      nibbles(step, tile, to, [&](__m512i v, int i, int j) {
-        __m512i level = select(v, shift_right(fifth, 4 * j + i - 4), 16);
-        return _mm512_fmsub_ph(halves(_mm512_permutexvar_epi16(level, table)), scale, min);
-      });
-    }
-  }
-};
-
 // Levels 0..63 as the last bits of 1024 + level, from which 1024 + 32 is taken.
 struct FormatQ6K {
   static constexpr StepLayout kSteps = kStepsQ6K;
@@ -198,4 +118,4 @@ struct FormatQ6K {
   }
 };
 
-}  // namespace vitrine::cpu::amx
+}  // namespace vitrine::cpu::to_tiles

@@ -72,8 +72,8 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
   if (packed->layout() != Layout::kRows)
     pool_.run(packed->panels(), [&](std::int64_t p, int) { packed->pack_panel(m, p); });
   if (packed->steps() > prepared_steps_) {
-    // Two bytes an element; with integers one, and twelve for every 32.
-    VT_TRY(prepared_, allocate_host((kAmxMaxRows + 16) * packed->steps() * kStep * 2));
+    // Two bytes an element, and a sum for every 32; with integers one, and twelve for every 32.
+    VT_TRY(prepared_, allocate_host((kAmxMaxRows + 16) * packed->steps() * (kStep * 2 + 4)));
     prepared_steps_ = packed->steps();
   }
   return std::unique_ptr<Weight>(std::move(packed));

@@ -151,17 +151,20 @@ struct AmxRows {
   bool quads;    // k in the order 0 2 1 3 within every four, as the tiles of q8_0 have it
 };
 inline constexpr int kAmxBlockSteps = 8;
-// Words to the tile of row m (a multiple of 16) and step s, of more than 16 rows.
-inline constexpr std::int64_t amx_tile_at(std::int64_t m, std::int64_t s, std::int64_t steps,
-                                          std::int64_t M) {
-  const std::int64_t first = s / kAmxBlockSteps * kAmxBlockSteps;
-  const std::int64_t depth = steps - first < kAmxBlockSteps ? steps - first : kAmxBlockSteps;
-  return (first * ((M + 15) / 16) + m / 16 * depth + s - first) * kTileWords;
+// Words to row m of step s, and from a step to the next of its block.
+inline constexpr std::int64_t amx_row_at(const AmxRows& rows, std::int64_t m, std::int64_t s) {
+  if (rows.M <= 16) return (s * rows.M + m) * 32;
+  const std::int64_t first = s / kAmxBlockSteps * kAmxBlockSteps, left = rows.steps - first;
+  const std::int64_t depth = left < kAmxBlockSteps ? left : kAmxBlockSteps;
+  return (first * ((rows.M + 15) / 16) + m / 16 * depth + s - first) * kTileWords + m % 16 * 32;
+}
+inline constexpr std::int64_t amx_step_words(const AmxRows& rows) {
+  return (rows.M < 16 ? rows.M : 16) * 32;
 }
 // n floats to row m, zero from n to the end of the last step.
 void amx_convert(const AmxRows& rows, const float* x, std::int64_t n, std::int64_t m);
 
-// bf16 activations against panels of bf16 or quantised weights, by AMX.
+// bf16 activations against panels of bf16, kQ8 or kQ6K, by AMX.
 struct AmxArgs {
   PanelType type;
   Panels panels;
@@ -172,6 +175,23 @@ struct AmxArgs {
 void amx_matmul(const AmxArgs& args);
 // Quantised weights are tiles of 2^(power - kAmxExponent) of themselves; see amx_unpack.h.
 inline constexpr int kAmxExponent = 112;
+
+// bf16 activations against panels of kQ4, kQ4K or kQ5K, by AMX.
+struct BlockRows {
+  AmxRows tiles;
+  float* wide;  // (M, steps, 32) the same as floats, instead of tiles where M is small
+  float* sums;  // (M / 16, steps, 16): of the 32 activations of a step
+};
+struct BlockArgs {
+  PanelType type;
+  Panels panels;
+  BlockRows rows;
+  float* acc;  // (panels, round_rows(M), 32)
+};
+void amx_matmul_blocks(const BlockArgs& args);
+// One row of steps * 32 floats to row m.
+void amx_prepare_row(const BlockRows& rows, const float* x, std::int64_t m);
+
 // Rows of a call, and panels that share a block of activations in the second-level cache.
 inline constexpr int kAmxMaxRows = 512, kAmxMaxPanels = 8;
 // Operations done in `rounds` of four independent tile products.

@@ -45,15 +45,21 @@ ByteRows byte_rows(void* buffer, std::int64_t M, std::int64_t steps) {
 bool same_form(const PackedWeight& a, const PackedWeight& b, Isa isa) {
   const Arithmetic arithmetic = arithmetic_of(a.dtype(), isa);
   if (arithmetic != arithmetic_of(b.dtype(), isa)) return false;
-  const PanelType one = panel_type(a), two = panel_type(b);
-  auto alone = [](PanelType t) { return t == PanelType::kBF16 || t == PanelType::kQ8; };
-  return one == two || (arithmetic == Arithmetic::kAmx && !alone(one) && !alone(two));
+  return panel_type(a) == panel_type(b) || arithmetic == Arithmetic::kAmxBlocks;
 }
 
 AmxRows amx_rows(void* buffer, const PackedWeight& w, int power, std::int64_t M) {
   const bool plain = panel_type(w) == PanelType::kBF16;
   return {static_cast<std::uint16_t*>(buffer), w.steps(), static_cast<int>(M),
           plain ? 1.0f : std::ldexp(1.0f, kAmxExponent - power), panel_type(w) == PanelType::kQ8};
+}
+
+// Behind the activations their sums.
+BlockRows block_rows(void* buffer, const PackedWeight& w, std::int64_t M) {
+  auto* x = static_cast<std::uint16_t*>(buffer);
+  return {{x, w.steps(), static_cast<int>(M), 1, false},
+          static_cast<float*>(buffer),
+          reinterpret_cast<float*>(x + (M + 16) * w.steps() * kStep)};
 }
 
 }  // namespace
@@ -180,7 +186,8 @@ void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNo
 }
 
 CpuBackend::Shared CpuBackend::shared_of(std::span<const MatmulPart> parts) const {
-  const bool tiles = arithmetic_of(parts[0].w->dtype(), isa_) == Arithmetic::kAmx;
+  const Arithmetic arithmetic = arithmetic_of(parts[0].w->dtype(), isa_);
+  const bool tiles = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kAmxBlocks;
   Shared shared{tiles ? kAmxMaxRows : kMaxRows, tiles ? kAmxMaxPanels : kMaxPanels, kMaxPower};
   for (const MatmulPart& part : parts)
     shared.power = std::min(shared.power, packed(*part.w).power());
@@ -194,6 +201,8 @@ void CpuBackend::multiply(Worker& worker, const PackedWeight& w, int power, std:
   const Arithmetic arithmetic = arithmetic_of(w.dtype(), isa_);
   if (arithmetic == Arithmetic::kAmx)
     return amx_matmul({panel_type(w), panels, power, amx_rows(prepared_.data(), w, power, M), acc});
+  if (arithmetic == Arithmetic::kAmxBlocks)
+    return amx_matmul_blocks({panel_type(w), panels, block_rows(prepared_.data(), w, M), acc});
   if (arithmetic == Arithmetic::kBf16)
     return bf16_matmul_panels(
         {panels, static_cast<const std::uint16_t*>(prepared_.data()), steps, M, acc});
@@ -241,6 +250,8 @@ void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w, 
                           byte_rows(prepared_.data(), M, steps));
       } else if (arithmetic == Arithmetic::kAmx) {
         amx_convert(amx_rows(prepared_.data(), w, power, M), x + m * K, K, m);
+      } else if (arithmetic == Arithmetic::kAmxBlocks) {
+        amx_prepare_row(block_rows(prepared_.data(), w, M), x + m * K, m);
       } else {
         bf16_convert(static_cast<std::uint16_t*>(prepared_.data()), x + m * K, K, steps, m);
       }

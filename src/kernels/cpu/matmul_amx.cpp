@@ -1,4 +1,4 @@
-// AMX: 32 outputs against M rows, weights of every type as tiles of bf16.
+// AMX: 32 outputs against M rows, weights as tiles of bf16.
 //
 // Accumulated in fp32 by TDPBF16PS, k in ascending steps of 32. A tile gives each of its rows the
 // bits that the row would have alone, and sums keep theirs on the way through memory, so that
@@ -32,7 +32,7 @@ constexpr int kStepLines = static_cast<int>(Format::kSteps.super_at(kSuper) / kS
 
 // 2^power as a half.
 __m512h power_of_two(int power) {
-  return amx::halves(_mm512_set1_epi16(static_cast<short>((power + 15) << 10)));
+  return to_tiles::halves(_mm512_set1_epi16(static_cast<short>((power + 15) << 10)));
 }
 
 // The tiles of steps s .. s+n-1: in the panel, or unpacked to `room`.
@@ -61,7 +61,7 @@ void one_panel(const AmxArgs& a, int p) {
   alignas(64) std::uint16_t room[2][kReady<Format> ? 1 : kStepWords];
   const std::byte* panel = a.panels.at(p);
   const __m512h power = power_of_two(a.power);
-  const std::int64_t steps = a.rows.steps, step_words = std::int64_t{a.rows.M} * kStep;
+  const std::int64_t steps = a.rows.steps, step_words = amx_step_words(a.rows);
   auto multiply = [&](std::int64_t s, const std::uint16_t* w) {
     _tile_loadd(4, a.rows.x + s * step_words, 64);
     _tile_loadd(6, w, 64);
@@ -150,7 +150,7 @@ void many_rows(const AmxArgs& a) {
     const int n = static_cast<int>(std::min<std::int64_t>(steps - s, kDepth));
     const std::int64_t after = s + kDepth < steps ? s + kDepth : 0;
     Next next{{},
-              {reinterpret_cast<const std::byte*>(a.rows.x + amx_tile_at(0, after, steps, M))},
+              {reinterpret_cast<const std::byte*>(a.rows.x + amx_row_at(a.rows, 0, after))},
               spread(kBytes / 64, places),
               spread(M * kDepth, count * places),
               {}};
@@ -162,7 +162,7 @@ void many_rows(const AmxArgs& a) {
       next.weights_end = next.weights.at + kBytes;
       float* acc = a.acc + p * round_rows(M) * kPanel;
       for (std::int64_t m = 0; m < M; m += 32)
-        thirty_two_rows(a.rows.x + amx_tile_at(m, s, steps, M), M - m > 16, n, w, acc + m * kPanel,
+        thirty_two_rows(a.rows.x + amx_row_at(a.rows, m, s), M - m > 16, n, w, acc + m * kPanel,
                         s == 0, next);
     }
   }
@@ -182,17 +182,10 @@ void amx_matmul(const AmxArgs& a) {
     case PanelType::kBF16:
       return panels<FormatBf16>(a);
     case PanelType::kQ8:
-      return panels<amx::FormatQ8>(a);
-    case PanelType::kQ4:
-      return panels<amx::FormatQ4>(a);
-    case PanelType::kQ4K:
-      return panels<amx::FormatQ4K>(a);
-    case PanelType::kQ5K:
-      return panels<amx::FormatQ5K>(a);
+      return panels<to_tiles::FormatQ8>(a);
     case PanelType::kQ6K:
-      return panels<amx::FormatQ6K>(a);
-    case PanelType::kF16:
-    case PanelType::kF32:
+      return panels<to_tiles::FormatQ6K>(a);
+    default:
       return;
   }
 }
@@ -211,9 +204,7 @@ void amx_convert(const AmxRows& rows, const float* x, std::int64_t n, std::int64
   for (std::int64_t s = 0; s < rows.steps; ++s) {
     auto words =
         reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(load(s * kStep + 16), load(s * kStep)));
-    const std::int64_t tile =
-        rows.M > 16 ? amx_tile_at(m / 16 * 16, s, rows.steps, rows.M) : s * rows.M * kStep;
-    _mm512_store_si512(rows.x + tile + m % 16 * kStep, _mm512_permutexvar_epi16(from, words));
+    _mm512_store_si512(rows.x + amx_row_at(rows, m, s), _mm512_permutexvar_epi16(from, words));
   }
 }
 

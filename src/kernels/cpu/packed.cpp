@@ -174,23 +174,14 @@ float largest_half(const std::byte* p) {
   return fp16_to_float(largest);
 }
 
-// What no weight of a quantised panel exceeds: its largest scales times the largest levels.
+// What no weight of a q8_0 or q6_k panel exceeds: its largest scale times the largest level.
 float largest_weight(Layout layout, const std::byte* panel, std::int64_t steps) {
   float largest = 0;
-  auto look = [&](const std::byte* scales, float levels) {
-    largest = std::max(largest, largest_half(scales) * levels);
-  };
-  constexpr float kScale = 63;  // of 6 bits
   for (std::int64_t s = 0; s < steps; ++s) {
-    if (layout == Layout::kQ8) look(panel + kStepsQ8.at(s), 128);
-    if (layout == Layout::kQ4) look(panel + kStepsQ4.at(s), 8);
-    if (s % kSuper != 0) continue;
-    if (layout == Layout::kQ6K) look(panel + kStepsQ6K.super_at(s), 128 * 32);
-    if (layout != Layout::kQ4K && layout != Layout::kQ5K) continue;
-    const bool five = layout == Layout::kQ5K;
-    const std::byte* super = panel + (five ? kStepsQ5K : kStepsQ4K).super_at(s);
-    look(super, kScale * (five ? 31 : 15));
-    look(super + kPanel * 2, kScale);
+    if (layout == Layout::kQ8)
+      largest = std::max(largest, largest_half(panel + kStepsQ8.at(s)) * 128);
+    if (layout == Layout::kQ6K && s % kSuper == 0)
+      largest = std::max(largest, largest_half(panel + kStepsQ6K.super_at(s)) * (128 * 32));
   }
   return largest;
 }
@@ -213,11 +204,12 @@ Arithmetic arithmetic_of(DType dtype, Isa isa) {
     case Layout::kRows:
       return Arithmetic::kRows;
     case Layout::kQ8:
+    case Layout::kQ6K:
+      return isa == Isa::kAmx ? Arithmetic::kAmx : Arithmetic::kBytes;
     case Layout::kQ4:
     case Layout::kQ4K:
     case Layout::kQ5K:
-    case Layout::kQ6K:
-      return isa == Isa::kAmx ? Arithmetic::kAmx : Arithmetic::kBytes;
+      return isa == Isa::kAmx ? Arithmetic::kAmxBlocks : Arithmetic::kBytes;
     case Layout::k16:
       if (dtype != DType::kBF16 || isa < Isa::kBf16) return Arithmetic::kFp32;
       return isa == Isa::kAmx ? Arithmetic::kAmx : Arithmetic::kBf16;

@@ -62,7 +62,7 @@ inline constexpr StepLayout kStepsQ6K{64, kHead + 2 * (kNibbleTile + kSixthTile)
 enum class Isa : std::uint8_t { kAvx2, kAvx512, kVnni, kBf16, kAmx };
 
 // The arithmetic of a product, fixed by weight type and instruction set (ARCHITECTURE.md).
-enum class Arithmetic : std::uint8_t { kFp32, kRows, kBytes, kBf16, kAmx };
+enum class Arithmetic : std::uint8_t { kFp32, kRows, kBytes, kBf16, kAmx, kAmxBlocks };
 Arithmetic arithmetic_of(DType dtype, Isa isa);
 
 class PackedWeight final : public Weight {
@@ -81,7 +81,7 @@ class PackedWeight final : public Weight {
 
   // Fills the panel from its rows; panels may be packed by different threads.
   void pack_panel(const MatrixSource& source, std::int64_t p);
-  // For quantised weights: 2^power is the largest power of two, up to kMaxPower, by which every
+  // For q8_0 and q6_k: 2^power is the largest power of two, up to kMaxPower, by which every
   // weight can be multiplied and still be an fp16.
   int power() const;
 
