@@ -231,25 +231,38 @@ void unpack(const std::byte* panel, std::int64_t first, int steps, int tile, Unp
   }
 }
 
-// dots (16 rows, 16 outputs) of one group, by one of four tiles.
-template <int kSum, int kX, int kW>
-void product(const std::uint16_t* x, const std::uint16_t* w, float* dots) {
-  _tile_zero(kSum);
-  _tile_loadd(kX, x, 64);
-  _tile_loadd(kW, w, 64);
-  _tile_dpbf16ps(kSum, kX, kW);
-  _tile_stored(kSum, dots, 64);
-}
-void product(int i, const std::uint16_t* x, const std::uint16_t* w, float* dots) {
+// dots (16 rows, 16 outputs) of one group, by one of four tiles. Their numbers are literals.
+inline __attribute__((always_inline)) void product(int i, const std::uint16_t* x,
+                                                   const std::uint16_t* w, float* dots) {
   switch (i) {
     case 0:
-      return product<0, 4, 6>(x, w, dots);
+      _tile_zero(0);
+      _tile_loadd(4, x, 64);
+      _tile_loadd(6, w, 64);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_stored(0, dots, 64);
+      return;
     case 1:
-      return product<1, 5, 7>(x, w, dots);
+      _tile_zero(1);
+      _tile_loadd(5, x, 64);
+      _tile_loadd(7, w, 64);
+      _tile_dpbf16ps(1, 5, 7);
+      _tile_stored(1, dots, 64);
+      return;
     case 2:
-      return product<2, 4, 6>(x, w, dots);
-    default:
-      return product<3, 5, 7>(x, w, dots);
+      _tile_zero(2);
+      _tile_loadd(4, x, 64);
+      _tile_loadd(6, w, 64);
+      _tile_dpbf16ps(2, 4, 6);
+      _tile_stored(2, dots, 64);
+      return;
+    case 3:
+      _tile_zero(3);
+      _tile_loadd(5, x, 64);
+      _tile_loadd(7, w, 64);
+      _tile_dpbf16ps(3, 5, 7);
+      _tile_stored(3, dots, 64);
+      return;
   }
 }
 
