@@ -202,6 +202,7 @@ void Backend::matmul_group(std::span<const MatmulPart> parts, Tensor x, const In
     if (p.bias.defined()) expect_f32("matmul_group", "bias", p.bias, {p.w->rows()});
   }
   expect_norm("matmul_group", norm, x);
+  Timed timed(*this, "matmul_group");
   matmul_group_(parts, x, norm);
 }
 
@@ -220,6 +221,7 @@ void Backend::matmul_glu(Tensor out, Tensor scratch, Tensor x, const InputNorm& 
   VT_CHECK(gate.rows() == up.rows() && gate.cols() == up.cols(),
            "matmul_glu: gate is {} x {}, up is {} x {}", gate.rows(), gate.cols(), up.rows(),
            up.cols());
+  Timed timed(*this, "matmul_glu");
   matmul_glu_(out, scratch, x, norm, gate, gate_bias, up, up_bias, activation);
 }
 
@@ -236,6 +238,7 @@ void Backend::matmul_add(Tensor out, Tensor scratch, Tensor x, const Weight& w, 
   expect_f32("matmul_add", "out", out, {x.dim(0), w.rows()});
   expect_f32("matmul_add", "scratch", scratch, out.shape);
   if (bias.defined()) expect_f32("matmul_add", "bias", bias, {w.rows()});
+  Timed timed(*this, "matmul_add");
   matmul_add_(out, scratch, x, w, bias);
 }
 

@@ -69,8 +69,13 @@ struct AttentionArgs {
   float* scratch;  // attention_scratch() floats
 };
 
+// Positions of a tile of attention: as many whole pages as fit 128, at least one.
+inline constexpr int attention_tile(int page_size) {
+  return page_size < 128 ? 128 / page_size * page_size : page_size;
+}
 inline constexpr std::int64_t attention_scratch(int page_size, int head_dim) {
-  return static_cast<std::int64_t>(kMaxQueries) * (page_size + padded_head_dim(head_dim));
+  return static_cast<std::int64_t>(kMaxQueries) *
+         (attention_tile(page_size) + padded_head_dim(head_dim));
 }
 
 struct KernelTable {

@@ -1,9 +1,9 @@
-// FlashAttention over the pages: for each page, scores of up to 8 queries, online softmax, weighted
-// sum.
+// FlashAttention over the pages: for each tile of some pages, scores of up to 8 queries, online
+// softmax, weighted sum.
 //
-// Tiles are pages, so their borders are fixed positions and a query's arithmetic does not depend on
-// chunks, threads or the other queries of the call: dot products in ascending d, the running
-// maximum and sum per page, values in ascending position. Each K and V element is loaded and
+// Tiles start at fixed positions, so a query's arithmetic does not depend on chunks, threads or the
+// other queries of the call: dot products in ascending d, the running maximum and sum per tile,
+// values in ascending position. Each K and V element is loaded and
 // converted once for all queries of the call. K is stored (D,P): one vector is one d of many
 // positions. Dao et al., "FlashAttention", 2022; Milakov and Gimelshein, "Online normalizer
 // calculation", 2018.
@@ -45,10 +45,10 @@ constexpr int fitting(int queries, int most) {
   return vectors;
 }
 
-// scores (Q, P) of positions j0 .. j0+W*kVecs-1 of the page. `next`: what will be read after this
-// page, fetched meanwhile.
+// scores (Q, `width`) of positions j0 .. j0+W*kVecs-1 of the page. `next`: what will be read after
+// this page, fetched meanwhile.
 template <KvType kType, int Q, int kVecs>
-void scores_of(const AttentionArgs& a, const std::byte* k, const std::byte* next, int j0,
+void scores_of(const AttentionArgs& a, const std::byte* k, const std::byte* next, int j0, int width,
                float* scores) {
   using E = Element<kType>;
   Vf acc[Q][kVecs];
@@ -69,7 +69,7 @@ void scores_of(const AttentionArgs& a, const std::byte* k, const std::byte* next
     for (int v = 0; v < kVecs; ++v) {
       Vf s = mul(acc[q][v], scale);
       if (a.softcap > 0) s = mul(set1(a.softcap), tanh(div(s, set1(a.softcap))));
-      store(scores + q * a.page_size + j0 + v * W, s);
+      store(scores + q * width + j0 + v * W, s);
     }
 }
 
@@ -78,12 +78,12 @@ struct Seen {
   int low, high, all_begin, all_end;
 };
 
-// out (Q, D) = out * keep + scores * values, for d0 .. d0+W*kVecs-1.
+// out (Q, D) = out * keep + scores (Q, `width`) * values, for d0 .. d0+W*kVecs-1.
 template <KvType kType, int Q, int kVecs>
 void values_of(const AttentionArgs& a, const std::byte* values, const std::byte* next, int d0,
-               Seen seen, const float* scores, const float* keep, float* out) {
+               Seen seen, const float* scores, int width, const float* keep, float* out) {
   using E = Element<kType>;
-  const int P = a.page_size, D = padded_head_dim(a.head_dim);
+  const int D = padded_head_dim(a.head_dim);
   Vf acc[Q][kVecs], value[kVecs];
   for (int q = 0; q < Q; ++q)
     for (int v = 0; v < kVecs; ++v) acc[q][v] = mul(load(out + q * D + d0 + v * W), set1(keep[q]));
@@ -96,7 +96,7 @@ void values_of(const AttentionArgs& a, const std::byte* values, const std::byte*
   auto add_all = [&](int j) {
     read(j);
     for (int q = 0; q < Q; ++q) {
-      Vf p = set1(scores[q * P + j]);
+      Vf p = set1(scores[q * width + j]);
       for (int v = 0; v < kVecs; ++v) acc[q][v] = fma(p, value[v], acc[q][v]);
     }
   };
@@ -104,9 +104,9 @@ void values_of(const AttentionArgs& a, const std::byte* values, const std::byte*
   auto add_seen = [&](int j) {
     read(j);
     for (int q = 0; q < Q; ++q)
-      if (scores[q * P + j] != 0)
+      if (scores[q * width + j] != 0)
         for (int v = 0; v < kVecs; ++v)
-          acc[q][v] = fma(set1(scores[q * P + j]), value[v], acc[q][v]);
+          acc[q][v] = fma(set1(scores[q * width + j]), value[v], acc[q][v]);
   };
   int j = seen.low;
   for (; j < seen.high && j < seen.all_begin; ++j) add_seen(j);
@@ -116,78 +116,116 @@ void values_of(const AttentionArgs& a, const std::byte* values, const std::byte*
     for (int v = 0; v < kVecs; ++v) store(out + q * D + d0 + v * W, acc[q][v]);
 }
 
-// One page for Q queries. `top` and `sum` are the running maximum and sum of each query.
-template <KvType kType, int Q>
-void page_of(const AttentionArgs& a, int base, const std::byte* page, const std::byte* next,
-             float* scores, float* out, float* top, float* sum) {
-  const int P = a.page_size, D = padded_head_dim(a.head_dim);
-  constexpr int kWide = fitting(Q, 32 / W), kNarrow = kWide < 16 / W ? kWide : 16 / W;
-  const std::byte *keys = page + a.k_offset, *next_keys = next + a.k_offset;
-  int at = 0;
-  for (; at + kWide * W <= P; at += kWide * W)
-    scores_of<kType, Q, kWide>(a, keys, next_keys, at, scores);
-  for (; at < P; at += kNarrow * W) scores_of<kType, Q, kNarrow>(a, keys, next_keys, at, scores);
+// The state of Q queries: what they see of the tile at hand (begin .. end-1), their running maximum
+// and sum, and the factor that brings their earlier values to the new maximum.
+template <int Q>
+struct State {
+  int begin[Q], end[Q];
+  float top[Q], sum[Q], keep[Q];
+};
 
-  Seen seen{P, 0, 0, P};
-  float keep[Q];
+template <int Q>
+void softmax_of(const AttentionArgs& a, int base, int positions, int width, float* scores,
+                State<Q>& t) {
   for (int q = 0; q < Q; ++q) {
-    float* s = scores + q * P;
-    int begin = a.first[q] > base ? a.first[q] - base : 0;
-    int end = a.last[q] + 1 - base < P ? a.last[q] + 1 - base : P;
-    keep[q] = 1;
+    float* s = scores + q * width;
+    const int begin = a.first[q] > base ? a.first[q] - base : 0;
+    const int end = a.last[q] + 1 - base < positions ? a.last[q] + 1 - base : positions;
+    t.begin[q] = begin, t.end[q] = end, t.keep[q] = 1;
     if (begin >= end) {
-      std::memset(s, 0, sizeof(float) * P);
-      seen.all_end = 0;
+      std::memset(s, 0, sizeof(float) * positions);
       continue;
     }
     for (int j = 0; j < begin; ++j) s[j] = -INFINITY;
-    for (int j = end > 0 ? end : 0; j < P; ++j) s[j] = -INFINITY;
+    for (int j = end; j < positions; ++j) s[j] = -INFINITY;
     Vf best = load(s);
-    for (int j = W; j < P; j += W) best = max(best, load(s + j));
+    for (int j = W; j < positions; j += W) best = max(best, load(s + j));
     float now = reduce_max(best);
-    if (now < top[q]) now = top[q];
+    if (now < t.top[q]) now = t.top[q];
     Vf total = zero(), shift = set1(now);
-    for (int j = 0; j < P; j += W) {
+    for (int j = 0; j < positions; j += W) {
       Vf p = exp(sub(load(s + j), shift));
       store(s + j, p);
       total = add(total, p);
     }
-    keep[q] = top[q] == -INFINITY ? 0 : top[q] == now ? 1 : std::exp(top[q] - now);
-    sum[q] = sum[q] * keep[q] + reduce_add(total);
-    top[q] = now;
+    const float top = t.top[q];
+    t.keep[q] = top == -INFINITY ? 0 : top == now ? 1 : std::exp(top - now);
+    t.sum[q] = t.sum[q] * t.keep[q] + reduce_add(total);
+    t.top[q] = now;
+  }
+}
+
+// What the queries see of a page that starts at `at` within the tile.
+template <int Q>
+Seen seen_of(const State<Q>& t, int at, int P) {
+  Seen seen{P, 0, 0, P};
+  for (int q = 0; q < Q; ++q) {
+    const int begin = t.begin[q] > at ? t.begin[q] - at : 0;
+    const int end = t.end[q] - at < P ? t.end[q] - at : P;
+    if (begin >= end) {
+      seen.all_end = 0;
+      continue;
+    }
     if (begin < seen.low) seen.low = begin;
     if (end > seen.high) seen.high = end;
     if (begin > seen.all_begin) seen.all_begin = begin;
     if (end < seen.all_end) seen.all_end = end;
   }
+  return seen;
+}
+
+// The pages first .. last of a tile that starts at page `base`, for Q queries. page(p): where page
+// p is, or the last one.
+template <KvType kType, int Q, typename Page>
+void tile_of(const AttentionArgs& a, int base, int first, int last, Page&& page, float* scores,
+             float* out, State<Q>& t) {
+  const int P = a.page_size, D = padded_head_dim(a.head_dim), width = attention_tile(P);
+  constexpr int kWide = fitting(Q, 32 / W), kNarrow = kWide < 16 / W ? kWide : 16 / W;
+  for (int p = first; p <= last; ++p) {
+    const std::byte *keys = page(p) + a.k_offset, *next = page(p + 1) + a.k_offset;
+    float* to = scores + (p - base) * P;
+    int at = 0;
+    for (; at + kWide * W <= P; at += kWide * W)
+      scores_of<kType, Q, kWide>(a, keys, next, at, width, to);
+    for (; at < P; at += kNarrow * W) scores_of<kType, Q, kNarrow>(a, keys, next, at, width, to);
+  }
+  // Pages before the first one are seen by nobody.
+  softmax_of<Q>(a, base * P, (last - base + 1) * P, width, scores, t);
   constexpr int kVecs = fitting(Q, 64 / W);
-  const std::byte *values = page + a.v_offset, *next_values = next + a.v_offset;
-  int d = 0;
-  for (; d + kVecs * W <= D; d += kVecs * W)
-    values_of<kType, Q, kVecs>(a, values, next_values, d, seen, scores, keep, out);
-  for (; d < D; d += W) values_of<kType, Q, 1>(a, values, next_values, d, seen, scores, keep, out);
+  for (int p = first; p <= last; ++p) {
+    const std::byte *values = page(p) + a.v_offset, *next = page(p + 1) + a.v_offset;
+    const float* from = scores + (p - base) * P;
+    const Seen seen = seen_of<Q>(t, (p - base) * P, P);
+    int d = 0;
+    for (; d + kVecs * W <= D; d += kVecs * W)
+      values_of<kType, Q, kVecs>(a, values, next, d, seen, from, width, t.keep, out);
+    for (; d < D; d += W)
+      values_of<kType, Q, 1>(a, values, next, d, seen, from, width, t.keep, out);
+    for (float& keep : t.keep) keep = 1;
+  }
 }
 
 template <KvType kType, int Q>
 void attend(const AttentionArgs& a) {
   const int D = padded_head_dim(a.head_dim);
   float* scores = a.scratch;
-  float* out = a.scratch + static_cast<std::int64_t>(kMaxQueries) * a.page_size;
-  float top[Q], sum[Q];
+  float* out = a.scratch + static_cast<std::int64_t>(kMaxQueries) * attention_tile(a.page_size);
+  State<Q> state;
   int first = a.first[0], last = a.last[0];
   for (int q = 0; q < Q; ++q) {
-    top[q] = -INFINITY, sum[q] = 0;
+    state.top[q] = -INFINITY, state.sum[q] = 0;
     if (a.first[q] < first) first = a.first[q];
     if (a.last[q] > last) last = a.last[q];
   }
   std::memset(out, 0, sizeof(float) * Q * D);
-  const int end = last / a.page_size;
-  auto page = [&](int p) { return a.pages + a.block_table[p] * a.page_bytes; };
-  for (int p = first / a.page_size; p <= end; ++p)
-    page_of<kType, Q>(a, p * a.page_size, page(p), page(p < end ? p + 1 : p), scores, out, top,
-                      sum);
+  const int begin = first / a.page_size, end = last / a.page_size;
+  const int pages = attention_tile(a.page_size) / a.page_size;
+  auto page = [&](int p) { return a.pages + a.block_table[p < end ? p : end] * a.page_bytes; };
+  for (int base = begin / pages * pages; base <= end; base += pages)
+    tile_of<kType, Q>(a, base, base < begin ? begin : base,
+                      base + pages <= end ? base + pages - 1 : end, page, scores, out, state);
   for (int q = 0; q < Q; ++q) {
-    Vf inverse = set1(1 / sum[q]);
+    Vf inverse = set1(1 / state.sum[q]);
     for (int d = 0; d < D; d += W) store(out + q * D + d, mul(load(out + q * D + d), inverse));
     std::memcpy(a.out[q], out + q * D, sizeof(float) * a.head_dim);
   }
