@@ -10,8 +10,8 @@ struct Case {
 };
 
 std::vector<Case> cases_for(const FormatInfo& format) {
-  std::vector<Case> cases{{1, 33, 256}, {2, 32, 512},  {3, 100, 256},
-                          {5, 31, 256}, {17, 64, 768}, {300, 40, 256}};
+  std::vector<Case> cases{{1, 33, 256},  {2, 32, 512},   {3, 100, 256}, {5, 31, 256},
+                          {17, 64, 768}, {300, 40, 256}, {530, 40, 512}};
   if (format.block <= 32) cases.push_back({4, 96, 160}), cases.push_back({33, 1, 32});
   if (format.block == 1)
     cases.push_back({1, 7, 1}), cases.push_back({9, 50, 173}), cases.push_back({2, 64, 31});
@@ -46,6 +46,27 @@ TEST(Matmul, AgreesWithRef) {
         EXPECT_LE(max_difference(expected, found), tolerance(c.label, format.info) * scale)
             << c.label << " " << format.info.name << " " << s.M << "x" << s.N << "x" << s.K;
       }
+}
+
+// Formats that are computed in halves must use their range, whatever the matrix.
+TEST(Matmul, LargeAndSmallWeightsAgreeWithRef) {
+  auto ref = make_backend("ref");
+  for (const Candidate& c : candidates())
+    for (const Format& format : all_formats())
+      for (float size : {1e-3f, 300.0f})
+        for (std::int64_t M : {1, 20}) {
+          Arena arena;
+          MatrixSource m = arena.matrix(format, 40, 512, size);
+          Tensor x = arena.random({M, 512}), expected = arena.f32({M, 40}),
+                 found = arena.f32({M, 40});
+          auto reference = ref->pack(m, WeightUse::kMatmul),
+               packed = c.backend->pack(m, WeightUse::kMatmul);
+          ref->matmul(expected, x, **reference);
+          c.backend->matmul(found, x, **packed);
+          float allowed = tolerance(c.label, format.info) * std::sqrt(512.0f) * 3 * size;
+          EXPECT_LE(max_difference(expected, found), allowed)
+              << c.label << " " << format.info.name << " " << size << " " << M;
+        }
 }
 
 // The promise the engine stands on: a row's bits do not depend on how many rows there are, on its
@@ -85,7 +106,8 @@ TEST(Matmul, Avx2Avx512AndVnniGiveTheSameBits) {
   }
 }
 
-// Tile shapes differ between bf16, q6_k and the measurement of the peak, and belong to threads.
+// Tile shapes differ by the number of rows and for the measurement of the peak, and belong to
+// threads.
 TEST(Matmul, KindsMayAlternate) {
   for (const std::string& isa : cpu_isas()) {
     auto b = make_backend("cpu", isa, 2);
