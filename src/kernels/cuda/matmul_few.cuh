@@ -23,15 +23,16 @@ template <typename F>
 inline constexpr int kFewWarps = F::kGroup < 64 ? 16 : 8;
 // Shared memory of a block, more than half of a multiprocessor's 227 KiB; the least that its rings
 // have in flight; and what they ask for before the rows, whose loads would stand behind it.
-inline const int kFewShared = (getenv("FEW") ? atoi(getenv("FEW")) : 116) << 10;
-inline const int kFewEarly = (getenv("EARLY") ? atoi(getenv("EARLY")) : 48) << 10;
-inline constexpr int kFewInFlight = 64 << 10;
+// Measured: with deeper rings everything waits longer for the rows.
+template <typename F>
+inline constexpr int kFewShared = (F::kCols < 256 ? 160 : 116) << 10;
+inline constexpr int kFewInFlight = 64 << 10, kFewEarly = 48 << 10;
 
 // How a launch is cut, and its shared memory.
 struct FewPlan {
-  int tokens;          // 1, 2, 4 or 8
-  int groups_of;       // warps, as a power of two; each group has a tile
-  int ring, early;     // units ahead, in all and before the rows
+  int tokens;       // 1, 2, 4 or 8
+  int groups_of;    // warps, as a power of two; each group has a tile
+  int ring, early;  // units ahead, in all and before the rows
   int operand_bytes, token_sums;
   int slots, scratch, meet, x, sums, reduce, bytes;  // offsets
 
@@ -171,8 +172,8 @@ __device__ inline void group_barrier(int group, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "r"(threads) : "memory");
 }
 
-// Adds up the sums of a group's warps and writes the tile's outputs. One warp, which has the factors
-// of the tokens in its lanes. kSubs: 2 where glu.
+// Adds up the sums of a group's warps and writes the tile's outputs. One warp, which has the
+// factors of the tokens in its lanes. kSubs: 2 where glu.
 template <int kSubs, int kWarps>
 class TileEnd {
  public:
@@ -293,9 +294,9 @@ FewPlan few_plan(const Context& c, const Job& job) {
   p.sums = p.x + p.tokens * p.operand_bytes;
   p.reduce = p.sums + (RowBytes<F>::kSums ? (p.tokens * p.token_sums + 3) / 4 * 16 : 0);
   p.slots = (p.reduce + 2 * kWarps * kSubs * 16 * p.tokens * 4 + 127) / 128 * 128;
-  p.ring = std::clamp((kFewShared - p.slots) / kSlot, kLeast, kMaxRing);
+  p.ring = std::clamp((kFewShared<F> - p.slots) / kSlot, kLeast, kMaxRing);
   p.early = std::clamp(kFewEarly / kSlot, 1, p.ring);
-  p.bytes = std::max(p.slots + p.ring * kSlot, kFewShared);
+  p.bytes = std::max(p.slots + p.ring * kSlot, kFewShared<F>);
   return p;
 }
 

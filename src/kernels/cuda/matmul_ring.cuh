@@ -8,7 +8,7 @@
 
 namespace vitrine::cuda {
 
-inline constexpr int kMaxRing = 12;
+inline constexpr int kMaxRing = 8;
 
 // Bytes of shared memory in front of the slots of all warps of a block.
 constexpr int ring_barrier_bytes(int warps) { return warps * kMaxRing * 8; }
@@ -28,8 +28,8 @@ class Ring {
 #endif
   }
 
-  // Starts the copies of units.at(n) with begin <= n < end into the slots of these numbers. All slots
-  // are filled so, in order, before the first is read.
+  // Starts the copies of units.at(n) with begin <= n < end into the slots of these numbers. All
+  // slots are filled so, in order, before the first is read.
   template <typename Units>
   __device__ void fill(int begin, int end, const Units& units) {
 #if __CUDA_ARCH__ >= 900
@@ -76,8 +76,7 @@ class Ring {
     if (!from) return;
     unsigned barrier = barriers_ + 8 * slot;
     auto to = static_cast<unsigned>(__cvta_generic_to_shared(slots_ + slot * kWords));
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier),
-                 "n"(kWords * 4)
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "n"(kWords * 4)
                  : "memory");
     asm volatile(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "

@@ -22,8 +22,8 @@ struct RowBytes {
   static __host__ __device__ int sums(int cols) { return cols / kSumCols + 1; }
 };
 
-// Columns 2q, 2q + 1, 2q + 8, 2q + 9 of sixteen, with q = i % 4; zero past `end`. kPairs: rows begin
-// at 8 bytes and their lengths are even.
+// Columns 2q, 2q + 1, 2q + 8, 2q + 9 of sixteen, with q = i % 4; zero past `end`. kPairs: rows
+// begin at 8 bytes and their lengths are even.
 template <bool kPairs>
 __device__ inline float4 load_four(const float* row, int i, int end) {
   int k = i / 4 * 16 + i % 4 * 2;
