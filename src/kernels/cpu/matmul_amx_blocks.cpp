@@ -212,9 +212,11 @@ void few_rows(const BlockArgs& a) {
   for (; p < a.panels.count; ++p) few_rows<Format, M, 1>(a, p);
 }
 
-// One tile of 16 outputs over a block of k, ready for the tile unit.
+// One tile of 16 outputs over a block of k, ready for the tile unit. Aligned to pages as activations
+// and dots are: what is loaded for a step then never has the place in its page that a product still
+// on its way to memory has, which the processor would take for the same.
 struct Unpacked {
-  alignas(64) std::uint16_t words[kAmxBlockSteps][16][32];  // [step][pair of k][16 outputs][2 k]
+  alignas(4096) std::uint16_t words[kAmxBlockSteps][16][32];  // [step][pair of k][16 outputs][2 k]
   Scales scales[kAmxBlockSteps];
 };
 
@@ -271,7 +273,7 @@ inline __attribute__((always_inline)) void product(int i, const std::uint16_t* x
 template <typename Format>
 void sixteen_rows(const Unpacked& u, int steps, const std::uint16_t* x, std::int64_t step_words,
                   const float* sums, float* to, bool first) {
-  alignas(64) float dots[4][256];
+  alignas(4096) float dots[4][256];
   __m512 acc[16];
   for (int m = 0; m < 16; ++m)
     acc[m] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to + m * kPanel);
