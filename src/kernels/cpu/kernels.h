@@ -198,7 +198,7 @@ void amx_matmul_blocks(const BlockArgs& args);
 void amx_prepare_row(const BlockRows& rows, const float* x, std::int64_t m);
 
 // Rows of a call, and panels that share a block of activations in the second-level cache.
-inline constexpr int kAmxMaxRows = 512, kAmxMaxPanels = 8;
+inline constexpr int kAmxMaxRows = 512, kAmxMaxPanels = 16;
 // Operations done in `rounds` of four independent tile products.
 double amx_flops(std::int64_t rounds);
 
