@@ -3,9 +3,9 @@
 // A weight, a level times the scale of its group, is computed in fp16, which has 32 lanes to a
 // vector and three bits more than bf16. Its bits become those of a bf16 by leaving the exponent as
 // it is and rounding the last three bits away, so the number is 2^-112 of the weight. To use fp16's
-// range, scales are first multiplied by 2^power of their matrix (PackedWeight::power()). Activations
-// carry the inverse, 2^(112 - power), which leaves them finite as long as they are below 2^31
-// divided by the largest weight.
+// range, scales are first multiplied by 2^power of their matrix (PackedWeight::power()).
+// Activations carry the inverse, 2^(112 - power), which leaves them finite as long as they are
+// below 2^31 divided by the largest weight.
 //
 // A format has `kSteps` and step(), which makes the two tiles of 32 k and 32 outputs.
 #pragma once

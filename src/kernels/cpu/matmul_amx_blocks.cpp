@@ -212,9 +212,9 @@ void few_rows(const BlockArgs& a) {
   for (; p < a.panels.count; ++p) few_rows<Format, M, 1>(a, p);
 }
 
-// One tile of 16 outputs over a block of k, ready for the tile unit. Aligned to pages as activations
-// and dots are: what is loaded for a step then never has the place in its page that a product still
-// on its way to memory has, which the processor would take for the same.
+// One tile of 16 outputs over a block of k, ready for the tile unit. Aligned to pages as
+// activations and dots are: what is loaded for a step then never has the place in its page that a
+// product still on its way to memory has, which the processor would take for the same.
 struct Unpacked {
   alignas(4096) std::uint16_t words[kAmxBlockSteps][16][32];  // [step][pair of k][16 outputs][2 k]
   Scales scales[kAmxBlockSteps];
