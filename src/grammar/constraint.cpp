@@ -45,11 +45,10 @@ bool ConstraintMatcher::accept(std::int32_t token) {
   return !piece.empty() && accept_text(piece);
 }
 
-bool ConstraintMatcher::accept_text(std::string_view text) {
+bool ConstraintMatcher::follow(std::string_view text, std::vector<Config>& now, bool& ended,
+                               bool& overflowed) {
   Stepper stepper(constraint_->machine(), frames_);
-  const std::size_t before = frames_.size();
-  std::vector<Config> now = configs_, next;
-  bool ended = ended_;
+  std::vector<Config> next;
   for (char c : text) {
     next.clear();
     stepper.step(now, static_cast<std::uint8_t>(c), next);
@@ -57,7 +56,23 @@ bool ConstraintMatcher::accept_text(std::string_view text) {
     now.swap(next);
     if (now.empty() && !ended) break;
   }
-  if (now.empty() && !ended) {
+  overflowed = stepper.overflowed();
+  return !now.empty() || ended;
+}
+
+bool ConstraintMatcher::accept_text(std::string_view text) {
+  const std::size_t before = frames_.size();
+  std::vector<Config> now = configs_;
+  bool ended = ended_, overflowed = false;
+  bool found = follow(text, now, ended, overflowed);
+  // A mask looks at stacks one by one; together there may be more than are kept.
+  for (std::size_t i = 0; !found && overflowed && i < configs_.size(); ++i) {
+    frames_.truncate(before);
+    now = {configs_[i]};
+    bool some = false;
+    found = follow(text, now, ended, some);
+  }
+  if (!found) {
     frames_.truncate(before);
     return false;
   }

@@ -58,6 +58,9 @@ class ConstraintMatcher {
   bool accept_text(std::string_view text);
 
  private:
+  // Where the text gets from `now`; whether it may come.
+  bool follow(std::string_view text, std::vector<grammar::Config>& now, bool& ended,
+              bool& overflowed);
   void compact();
 
   std::shared_ptr<const Constraint> constraint_;

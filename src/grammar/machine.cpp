@@ -24,6 +24,13 @@ std::uint32_t Program::counter(std::uint64_t min, std::uint64_t max) {
   return static_cast<std::uint32_t>(it - counters.begin());
 }
 
+// Rules lie one after the other; one without states begins where the next one does.
+std::uint32_t Machine::rule_of(StateId s) const {
+  auto after = std::upper_bound(rules_.begin(), rules_.end(), s,
+                                [](StateId state, const Rule& r) { return state < r.start; });
+  return static_cast<std::uint32_t>(after - rules_.begin()) - 1;
+}
+
 std::size_t Machine::bytes() const {
   std::size_t total = sizeof(*this) + next_.size() * sizeof(StateId) + flags_.size() * 9 +
                       actions_.size() * sizeof(Action);
@@ -171,7 +178,8 @@ class Linker {
     for (const Dfa& dfa : dfas_) {
       base.push_back(states);
       states += dfa.size();
-      out_.rules_.push_back({base.back(), program_.rules[base.size() - 1].container});
+      const std::size_t r = base.size() - 1;
+      out_.rules_.push_back({base.back(), program_.rules[r].container, nullable_[r]});
     }
     if (states > budget_.states) return budget_.exhausted();
     join_classes();
@@ -186,10 +194,11 @@ class Linker {
     return Ok{};
   }
 
+  // The quotation mark is in a class of its own: it ends counted strings.
   void join_classes() {
     std::map<std::vector<std::uint8_t>, std::uint8_t> ids;
     for (int b = 0; b < 256; ++b) {
-      std::vector<std::uint8_t> key;
+      std::vector<std::uint8_t> key{b == '"'};
       for (const Dfa& dfa : dfas_) key.push_back(dfa.class_of[b]);
       auto [it, added] = ids.try_emplace(std::move(key), static_cast<std::uint8_t>(ids.size()));
       out_.class_of_[b] = it->second;

@@ -87,8 +87,12 @@ class Machine {
   struct Rule {
     StateId start;
     bool container;
+    bool nullable;  // may end where it begins
   };
 
+  // Bytes of one class lead to the same state from every state.
+  std::uint8_t class_of(std::uint8_t byte) const { return class_of_[byte]; }
+  std::uint32_t classes() const { return classes_; }
   StateId next(StateId s, std::uint8_t byte) const { return next_[s * classes_ + class_of_[byte]]; }
   std::uint8_t flags(StateId s) const { return flags_[s]; }
   std::span<const Action> actions(StateId s) const {
@@ -98,6 +102,8 @@ class Machine {
   // Bits of the labels that a key may still turn out to have.
   std::span<const std::uint64_t> reach(StateId s) const { return reach_[extra_[s]]; }
   const Rule& rule(std::uint32_t i) const { return rules_[i]; }
+  std::uint32_t rules() const { return static_cast<std::uint32_t>(rules_.size()); }
+  std::uint32_t rule_of(StateId s) const;
   const Counter& counter(std::uint32_t i) const { return counters_[i]; }
   const ObjectSpec& object(std::uint32_t i) const { return objects_[i]; }
   StateId start() const { return rules_[root_].start; }
