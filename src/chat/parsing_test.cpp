@@ -87,6 +87,16 @@ const std::vector<Sample>& samples() {
        "Sure.",
        "",
        {{"f", "{\"a\": 1}"}, {"g", "{}"}}},
+      {"mistral_args",
+       "[TOOL_CALLS]get_time[ARGS]{\"zone\": \"[ARGS]\"}[TOOL_CALLS]g[ARGS]{}",
+       "",
+       "",
+       {{"get_time", "{\"zone\": \"[ARGS]\"}"}, {"g", "{}"}}},
+      {"mistral_args",
+       "<think>hm</think>I look.[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": 1}}]",
+       "I look.",
+       "hm",
+       {{"f", "{\"a\": 1}"}}},
       {"mistral", "[TOOL_CALLS] nonsense", "[TOOL_CALLS] nonsense", "", {}},
       {"deepseek",
        "Look.\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\":"
@@ -247,7 +257,7 @@ TEST(AnswerParser, ArgumentsComeAsTheyAreWritten) {
       {"hermes", "<tool_call>\n{\"name\": \"f\", \"arguments\": " + arguments + "}\n</tool_call>"},
       {"llama3", "{\"name\": \"f\", \"parameters\": " + arguments + "}"},
       {"mistral", "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": " + arguments + "}]"},
-      {"mistral", "[TOOL_CALLS]f[ARGS]" + arguments},
+      {"mistral_args", "[TOOL_CALLS]f[ARGS]" + arguments},
       {"deepseek", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n" +
                        arguments + "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
       {"harmony", "<|channel|>commentary to=functions.f <|constrain|>json<|message|>" + arguments +
@@ -287,6 +297,7 @@ TEST(AnswerParser, FormatsAreRecognisedFromTheTemplate) {
   EXPECT_EQ(name("<|start_header_id|> {\"name\": .., \"parameters\": ..}"), "llama3");
   EXPECT_EQ(name("<|python_tag|>"), "llama3");
   EXPECT_EQ(name("[AVAILABLE_TOOLS] [TOOL_CALLS]"), "mistral");
+  EXPECT_EQ(name("[TOOL_CALLS]{{ name }}[ARGS]{{ arguments }}"), "mistral_args");
   EXPECT_EQ(name("<｜tool▁call▁begin｜>"), "deepseek");
   EXPECT_EQ(name("<|channel|>final<|message|>"), "harmony");
   EXPECT_EQ(name("<|im_start|>"), "none");

@@ -137,6 +137,7 @@ TEST_F(ChatRequest, AStrictFunctionsArgumentsKeepToItsSchemaOnceACallHasBegun) {
   const Format formats[] = {
       {"<tool_call>", "<tool_call>\n{\"name\": \"", "\", \"arguments\": ", "}\n</tool_call>"},
       {"[TOOL_CALLS]", "[TOOL_CALLS][{\"name\": \"", "\", \"arguments\": ", "}]"},
+      {"[TOOL_CALLS][ARGS]", "[TOOL_CALLS]", "[ARGS]", ""},
       {"<|python_tag|>", "{\"name\": \"", "\", \"parameters\": ", "}"},
       {"<｜tool▁call▁begin｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>",
        "\n```json\n", "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
@@ -173,6 +174,26 @@ TEST_F(ChatRequest, AStrictFunctionsArgumentsKeepToItsSchemaOnceACallHasBegun) {
        "parameters":{"type":"array","uniqueItems":true}}}]})"))
                 .substr(0, 5),
             "tools");
+}
+
+TEST_F(ChatRequest, RequiredCallsAreWrittenAsTheTemplateWritesThem) {
+  use("[TOOL_CALLS]{{ 'f' }}[ARGS]{{ messages[0].content }}");
+  const char* one = "[TOOL_CALLS]f[ARGS]{\"x\": 5}";
+  const char* two = "[TOOL_CALLS]f[ARGS]{\"x\": 5}[TOOL_CALLS]g[ARGS]{}";
+  ParsedCall any = read(kStrict + R"(,"tool_choice":"required"})");
+  EXPECT_TRUE(takes(any, one) && takes(any, two));
+  EXPECT_FALSE(takes(any, "") || takes(any, "[TOOL_CALLS]f[ARGS]{}") ||
+               takes(any, "[TOOL_CALLS][{\"name\": \"g\", \"arguments\": {}}]"));
+  ParsedCall single = read(kStrict + R"(,"tool_choice":"required","parallel_tool_calls":false})");
+  EXPECT_TRUE(takes(single, one));
+  EXPECT_FALSE(takes(single, two));
+  ParsedCall named =
+      read(kStrict + R"(,"tool_choice":{"type":"function","function":{"name":"g"}}})");
+  EXPECT_TRUE(takes(named, "[TOOL_CALLS]g[ARGS]{}"));
+  EXPECT_FALSE(takes(named, one));
+  use("[TOOL_CALLS]{{ messages[0].content }}");
+  EXPECT_TRUE(takes(read(kStrict + R"(,"tool_choice":"required"})"),
+                    "[TOOL_CALLS][{\"name\": \"g\", \"arguments\": {}}]"));
 }
 
 TEST_F(ChatRequest, ReasoningComesBeforeConstrainedText) {
