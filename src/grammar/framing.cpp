@@ -95,6 +95,15 @@ Status write_tools(Program& program, const ToolCallSpec& tools, std::string_view
   return Ok{};
 }
 
+void write_either(Program& program, std::uint32_t one, std::string_view before) {
+  const std::uint32_t other = std::exchange(program.root, program.add_rule("either"));
+  Program::Rule& rule = program.rules[program.root];
+  StateId ready = rule.nfa.add();
+  rule.nfa.letter(rule.start, rule.final, program.letter(Op::kCall, one));
+  rule.nfa.text(rule.start, ready, before);
+  rule.nfa.letter(ready, rule.final, program.letter(Op::kCall, other));
+}
+
 void write_prelude(Program& program, const ConstraintSpec::Prelude& prelude) {
   const std::uint32_t body = std::exchange(program.root, program.add_rule("whole"));
   Program::Rule& rule = program.rules[program.root];

@@ -196,6 +196,50 @@ TEST_F(ChatRequest, RequiredCallsAreWrittenAsTheTemplateWritesThem) {
                     "[TOOL_CALLS][{\"name\": \"g\", \"arguments\": {}}]"));
 }
 
+// With tools, text of a given form may be calls instead.
+TEST_F(ChatRequest, AnAnswerIsCallsOrTextOfTheForm) {
+  const std::string form = R"(,"response_format":{"type":"json_schema","json_schema":{"schema":
+      {"type":"object","properties":{"a":{"enum":[0]}},"required":["a"],"additionalProperties":false}}})";
+  const char* text = "{\"a\":0}";
+  const std::string calls =
+      "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 5}}\n</tool_call>";
+  use("<tool_call>{# </think> #}");
+  ParsedCall either = read(kStrict + form + "}");
+  EXPECT_TRUE(takes(either, text) && takes(either, calls));
+  EXPECT_TRUE(
+      takes(either, "<tool_call>\n{\"name\": \"g\", \"arguments\": {\"any\": 1}}\n</tool_call>"));
+  EXPECT_FALSE(takes(either, "") || takes(either, "text") || takes(either, text + calls) ||
+               takes(either, "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"));
+  ParsedCall budget = read(kStrict + form + R"(,"reasoning_budget":5})");
+  EXPECT_TRUE(takes(budget, "<think>a</think>\n" + calls) && takes(budget, text) &&
+              takes(budget, std::string("<think>a</think>") + text));
+  // Without tools in play it is the text.
+  ParsedCall none = read(kStrict + form + R"(,"tool_choice":"none"})");
+  EXPECT_TRUE(takes(none, text));
+  EXPECT_FALSE(takes(none, calls));
+  // Where a call is required there is no text to be of a form.
+  ParsedCall required = read(kStrict + form + R"(,"tool_choice":"required"})");
+  EXPECT_TRUE(takes(required, calls));
+  EXPECT_FALSE(takes(required, text));
+
+  use("<|channel|>analysis<|message|>");
+  ParsedCall harmony = read(kStrict + form + "}");
+  EXPECT_TRUE(takes(harmony, std::string("<|channel|>final<|message|>") + text));
+  EXPECT_TRUE(
+      takes(harmony, "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"x\":5}"));
+  EXPECT_FALSE(takes(harmony, text));
+  ParsedCall thinking = read(kStrict + form + R"(,"reasoning_budget":5})");
+  EXPECT_TRUE(takes(thinking, std::string("<|channel|>analysis<|message|>a<|end|><|start|>assistant"
+                                          "<|channel|>final<|message|>") +
+                                  text));
+  // Each part's errors name their own field.
+  auto param = [&](const std::string& fields) { return read(kStrict + fields).error->param; };
+  EXPECT_EQ(param(R"(,"response_format":{"type":"json_schema","json_schema":{"schema":
+      {"uniqueItems":true}}}})"),
+            "response_format.json_schema.schema");
+  EXPECT_EQ(param(R"(,"regex":"(","tool_choice":"auto"})"), "regex");
+}
+
 TEST_F(ChatRequest, ReasoningComesBeforeConstrainedText) {
   const std::string head = R"({"messages":[{"role":"user","content":"a"}],"regex":"[0-9]+")";
   const char* end = "{% if enable_thinking %}<think>{% endif %}{# </think> #}<tool_call>";
