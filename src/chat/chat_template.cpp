@@ -182,6 +182,13 @@ void ChatTemplate::study() {
     return text.ok() && text->view().find("vitrine-probe") != std::string_view::npos;
   };
   parts_ = !shows(false) && shows(true);
+  // Clients send calls back without content; some templates fail on that, or write "None".
+  ChatMessage calls;
+  calls.role = "assistant", calls.has_content = false;
+  calls.tool_calls.push_back({.id = "callprobe", .name = "f", .arguments = "{}"});
+  probe.messages.push_back(std::move(calls));
+  auto text = render_with(probe, parts_);
+  empty_content_ = !text.ok() || text->view().find("None") != std::string_view::npos;
 }
 
 void ChatTemplate::find_stops() {
@@ -203,7 +210,7 @@ void ChatTemplate::find_stops() {
 Value ChatTemplate::message_value(const ChatMessage& m, bool parts) const {
   jinja::Dict out;
   out.set("role", Text(m.role));
-  if (!m.has_content) {
+  if (!m.has_content && !empty_content_) {
     out.set("content", jinja::None{});
   } else if (parts) {
     jinja::Dict part;

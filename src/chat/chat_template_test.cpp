@@ -101,6 +101,21 @@ TEST(ChatTemplate, AFunctionMayLeaveOutWhatATemplateInsistsOn) {
               ::testing::HasSubstr("color"));
 }
 
+TEST(ChatTemplate, CallsNeedNoContent) {
+  auto words = tokenizer();
+  auto shown = [&](const char* source) {
+    auto chat = ChatTemplate::from_source(source, "test", *words);
+    EXPECT_TRUE(chat.ok());
+    ChatInput input = conversation({{"user", "a"}, {"assistant", ""}});
+    input.messages[1].has_content = false;
+    input.messages[1].tool_calls.push_back({"id", "f", "{}"});
+    return rendered(**chat, input);
+  };
+  EXPECT_EQ(shown("{{ messages[1].content }}!"), "!");
+  EXPECT_EQ(shown("{{ 'x' in messages[1].content }}"), "False");
+  EXPECT_EQ(shown("{{ messages[1].content is none }}"), "True");
+}
+
 TEST(ChatTemplate, ErrorsNameTheTemplate) {
   auto t = tokenizer();
   EXPECT_EQ(ChatTemplate::from_source("{{", "mine.jinja", *t).error().message,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/result.h"
 
@@ -12,6 +13,7 @@ struct Budget {
   std::uint64_t work = std::uint64_t{1} << 24;  // elementary steps: about 0.2 s
   std::uint64_t states = std::uint64_t{1} << 16;
   std::uint64_t used = 0;
+  std::string what = "grammar";  // for errors
 
   bool spend(std::uint64_t steps) {
     used += steps;
@@ -19,9 +21,8 @@ struct Budget {
   }
   Error exhausted() const {
     return make_error(ErrorCode::kTooLarge,
-                      "the constraint is too large: its automaton needs more than {} states or {} "
-                      "steps to build",
-                      states, work);
+                      "{}: too large: its automaton needs more than {} states or {} steps to build",
+                      what, states, work);
   }
 };
 

@@ -219,6 +219,7 @@ std::string cache_key(const ConstraintSpec& spec) {
 Result<grammar::Machine> compile_machine(const ConstraintSpec& spec) {
   const std::string what = grammar::name_of(spec);
   grammar::Budget budget;
+  budget.what = what;
   grammar::Program program;
   VT_RETURN_IF_ERROR(grammar::write_spec(program, spec, what, budget));
   if (spec.instead) {

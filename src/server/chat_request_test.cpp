@@ -1,5 +1,7 @@
 #include "server/chat_request.h"
 
+#include <gmock/gmock.h>
+
 #include "server/api_testing.h"
 
 namespace vitrine {
@@ -318,6 +320,14 @@ TEST_F(ChatRequest, BadFieldsAreNamed) {
             "tools[0].type: found the string \"x\", allowed \"function\"");
   EXPECT_EQ(said(R"("tools":[{"type":"function","function":{}}])"),
             "tools[0].function.name: found nothing, allowed a name");
+  EXPECT_EQ(
+      said(R"("tools":[{"type":"function","function":{"name":"a b"}}])"),
+      "tools[0].function.name: found the string \"a b\", allowed letters, digits and _ - . : / @");
+  EXPECT_THAT(said(R"("tools":[{"type":"function","function":{"name":"a\u0000"}}])"),
+              ::testing::HasSubstr("allowed letters"));
+  EXPECT_FALSE(read(R"({"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function",
+      "function":{"name":"mcp.x:y/z-1_é"}}]})")
+                   .error);
   EXPECT_EQ(said(R"("chat_template_kwargs":{"messages":[]})"),
             "chat_template_kwargs.messages: a name that only the server sets");
   EXPECT_EQ(complaint("[]"), "messages: found an empty list, allowed at least one message");
