@@ -9,10 +9,12 @@
 namespace vitrine::cuda {
 namespace {
 
+// What writes to pages lets nothing begin before it ends: others read them before they wait
+// (attention_lone.cu).
+
 __global__ void store_kv_kernel(KvCache cache, const float* k, const float* v,
                                 const std::int32_t* slots) {
   pdl_wait();
-  pdl_trigger();
   const KvShape& s = cache.shape;
   std::int64_t t = blockIdx.x, page = slots[t] / s.page_size, offset = slots[t] % s.page_size;
   int width = s.kv_heads * s.head_dim;
@@ -29,7 +31,6 @@ constexpr int kStoreWarps = 4;
 __global__ void rope_store_kernel(RopeStore r, KvCache cache, const std::int32_t* slots) {
   extern __shared__ float shared[];
   pdl_wait();
-  pdl_trigger();
   const KvShape& s = cache.shape;
   int lane = threadIdx.x % 32, D = s.head_dim, K = s.kv_heads, H = static_cast<int>(r.H);
   int unit = blockIdx.y * kStoreWarps + threadIdx.x / 32;

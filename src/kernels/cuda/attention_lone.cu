@@ -3,7 +3,8 @@
 // A block has a sequence, a KV head and a part of the positions; the part that has the last one
 // stores the token's key and value. Keys and values go straight from the pages into operands of the
 // tensor instruction: sums do not mind in which order they are taken, so columns and positions are
-// dealt to the lanes such that each reads 16 bytes at a time.
+// dealt to the lanes such that each reads 16 bytes at a time. Those of earlier tokens, and where
+// they are, were there before this step: their loads do not wait for the kernels before.
 #include "kernels/cuda/attention_lone.h"
 
 #include <algorithm>
@@ -48,54 +49,81 @@ __device__ inline std::uint32_t word_of(const uint4& v, int i) {
 // 8 (l / 4) .. 8 (l / 4) + 7.
 template <int kD, bool kHalf>
 struct LoneHeads {
-  std::uint32_t q[kD / 32][4];  // of head l / 4
-  float o[kD / 64][4][4] = {};
-  float top[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+  std::uint32_t q[kD / 32][4];               // of head l / 4
+  uint4 key[kD / 32][2], value[kD / 64][4];  // of sixteen positions
+  float o[kD / 64][4][4];
+  float top[2], sum[2];
 
-  // Heads [G][kD] in shared memory.
-  __device__ void load(const float* heads, int G) {
+  static __device__ uint4 pack8(const float* from) {
+    auto x = reinterpret_cast<const float4*>(from)[0], y = reinterpret_cast<const float4*>(from)[1];
+    return {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w), pack2<kHalf>(y.x, y.y),
+            pack2<kHalf>(y.z, y.w)};
+  }
+
+  // Begins with the heads [G][kD] in shared memory.
+  __device__ void start(const float* heads, int G) {
+#pragma unroll
+    for (int b = 0; b < kD / 64; ++b)
+#pragma unroll
+      for (int t = 0; t < 4; ++t) o[b][t][0] = o[b][t][1] = o[b][t][2] = o[b][t][3] = 0;
+    top[0] = top[1] = -INFINITY, sum[0] = sum[1] = 0;
     int lane = threadIdx.x % 32, head = lane / 4;
 #pragma unroll
     for (int b = 0; b < kD / 32; ++b) {
-      const auto* from =
-          reinterpret_cast<const float4*>(heads + head * kD + 32 * b + 8 * (lane % 4));
-      float4 x{}, y{};
-      if (head < G) x = from[0], y = from[1];
-      q[b][0] = pack2<kHalf>(x.x, x.y), q[b][1] = pack2<kHalf>(x.z, x.w);
-      q[b][2] = pack2<kHalf>(y.x, y.y), q[b][3] = pack2<kHalf>(y.z, y.w);
+      uint4 x{};
+      if (head < G) x = pack8(heads + head * kD + 32 * b + 8 * (lane % 4));
+      q[b][0] = x.x, q[b][1] = x.y, q[b][2] = x.z, q[b][3] = x.w;
     }
   }
 
-  // The positions first .. first + 15, of which low .. last count; k: the first's key, v: its
-  // value.
-  __device__ void attend(const LoneArgs& a, const std::uint16_t* k, const std::uint16_t* v,
-                         int first, int low, int last) {
+  // Begins to load the positions first .. first + 15, of which low .. last count; k: the first's
+  // key, v: its value. The last one's are in none of the two yet.
+  __device__ void fetch(const std::uint16_t* k, const std::uint16_t* v, int first, int low,
+                        int last) {
     int lane = threadIdx.x % 32, c = lane / 4, part = lane % 4;
-    uint4 key[kD / 32][2];
 #pragma unroll
     for (int b = 0; b < kD / 32; ++b)
 #pragma unroll
       for (int n = 0; n < 2; ++n)
         key[b][n] =
             __ldcg(reinterpret_cast<const uint4*>(k + (8 * n + c) * kD + 32 * b + 8 * part));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      int p = first + 2 * part + i % 2 + i / 2 * 8;
+#pragma unroll
+      for (int b = 0; b < kD / 64; ++b) {
+        value[b][i] = {};  // the rest may never have been written
+        if (p >= low && p < last)
+          value[b][i] =
+              __ldcg(reinterpret_cast<const uint4*>(v + (p - first) * kD + 64 * b + 8 * c));
+      }
+    }
+  }
+
+  // Puts the last position's key and value, [kD] each in shared memory, to those fetched.
+  __device__ void add_last(const float* k, const float* v, int first, int last) {
+    int lane = threadIdx.x % 32, c = lane / 4, part = lane % 4;
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+      if (first + 8 * n + c == last)
+#pragma unroll
+        for (int b = 0; b < kD / 32; ++b) key[b][n] = pack8(k + 32 * b + 8 * part);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (first + 2 * part + i % 2 + i / 2 * 8 == last)
+#pragma unroll
+        for (int b = 0; b < kD / 64; ++b) value[b][i] = pack8(v + 64 * b + 8 * c);
+  }
+
+  // The positions that were fetched.
+  __device__ void attend(const LoneArgs& a, int first, int low, int last) {
+    int lane = threadIdx.x % 32, c = lane / 4;
     float s[4] = {};  // positions c and c + 8 (of two) by two heads
 #pragma unroll
     for (int b = 0; b < kD / 32; ++b) {
       const uint4 &x = key[b][0], &y = key[b][1];
       mma<kHalf>(s, {x.x, y.x, x.y, y.y}, q[b][0], q[b][1]);
       mma<kHalf>(s, {x.z, y.z, x.w, y.w}, q[b][2], q[b][3]);
-    }
-    uint4 value[kD / 64][4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      int p = 2 * part + i % 2 + i / 2 * 8;
-      bool counts = first + p >= low && first + p <= last;  // the rest may never have been written
-#pragma unroll
-      for (int b = 0; b < kD / 64; ++b) {
-        value[b][i] = {};
-        if (counts)
-          value[b][i] = __ldcg(reinterpret_cast<const uint4*>(v + p * kD + 64 * b + 8 * c));
-      }
     }
     float base[2], factor[2];
 #pragma unroll
@@ -179,7 +207,6 @@ template <int kD, bool kHalf>
 __global__ void __launch_bounds__(kLoneThreads, 1) lone_kernel(const __grid_constant__ LoneArgs a) {
   extern __shared__ __align__(16) float shared[];
   pdl_trigger();
-  pdl_wait();
   int part = blockIdx.x, most = gridDim.x, kv = blockIdx.y, s = blockIdx.z;
   __shared__ bool is_last;
   const int size = result_floats(kD, a.G);
@@ -193,13 +220,25 @@ __global__ void __launch_bounds__(kLoneThreads, 1) lone_kernel(const __grid_cons
   int end = begin + min(slices, (part + 1) * per_part);
   begin += part * per_part;
 
-  float* heads = shared + kLoneWarps * size + warp * kD;
+  LoneHeads<kD, kHalf> result;
+  auto fetch = [&](int slice) {
+    int first = slice * kLoneSlice;
+    std::int64_t page = a.block_table[std::int64_t{s} * a.B + first / P];
+    const auto* k = reinterpret_cast<const std::uint16_t*>(a.cache.data) +
+                    element(shape, page, 0, kv, first % P);
+    result.fetch(k, k + std::int64_t{K} * P * kD, first, low, last);
+  };
+  if (begin + warp < end) fetch(begin + warp);
+  pdl_wait();
+
+  float* heads = shared + kLoneWarps * size;  // of q, then k and v
   bool is_q = warp < a.G;
   if (is_q || (warp < a.G + 2 && part == parts - 1)) {
     bool is_v = warp == a.G + 1;
+    float* mine = heads + warp * kD;
     const float* from = is_q ? a.rope.q + (std::int64_t{s} * a.H + kv * a.G + warp) * kD
                              : (is_v ? a.rope.v : a.rope.k) + (std::int64_t{s} * K + kv) * kD;
-    turn_head(a.rope, heads, from, s,
+    turn_head(a.rope, mine, from, s,
               is_q   ? a.rope.q_norm
               : is_v ? nullptr
                      : a.rope.k_norm,
@@ -208,35 +247,34 @@ __global__ void __launch_bounds__(kLoneThreads, 1) lone_kernel(const __grid_cons
       int slot = a.slots[s];
       std::int64_t to = element(shape, slot / P, is_v ? 1 : 0, kv, slot % P);
       for (int d = lane; d < kD; d += 32)
-        store_kv_value(a.cache.data, shape.dtype, to + d, heads[d]);
+        store_kv_value(a.cache.data, shape.dtype, to + d, mine[d]);
     }
   }
   __syncthreads();
-  LoneHeads<kD, kHalf> result;
-  result.load(shared + kLoneWarps * size, a.G);
-  std::int64_t half = std::int64_t{K} * P * kD;
+  result.start(heads, a.G);
 #pragma unroll 1
   for (int slice = begin + warp; slice < end; slice += kLoneWarps) {
     int first = slice * kLoneSlice;
-    std::int64_t page = a.block_table[std::int64_t{s} * a.B + first / P];
-    const auto* k = reinterpret_cast<const std::uint16_t*>(a.cache.data) +
-                    element(shape, page, 0, kv, first % P);
-    result.attend(a, k, k + half, first, low, last);
+    if (slice >= begin + kLoneWarps) fetch(slice);
+    if (slice == last / kLoneSlice)
+      result.add_last(heads + a.G * kD, heads + (a.G + 1) * kD, first, last);
+    result.attend(a, first, low, last);
   }
-  result.store(shared + warp * size, a.G);
+  int results = min(kLoneWarps, end - begin);
+  if (warp < results) result.store(shared + warp * size, a.G);
   __syncthreads();
   int count = a.G * kD, pair = s * K + kv;
   float* out = a.out + (std::int64_t{s} * a.H + kv * a.G) * kD;
   if (parts == 1) {
     for (int i = threadIdx.x; i < count; i += kLoneThreads)
-      merge_results<kD, true>(shared, a.G, kLoneWarps, i,
+      merge_results<kD, true>(shared, a.G, results, i,
                               [&](float o, float, float sum) { out[i] = o / sum; });
     return;
   }
   float* all = a.partial + std::int64_t{pair} * most * size;
   float* mine = all + std::int64_t{part} * size;
   for (int i = threadIdx.x; i < count; i += kLoneThreads)
-    merge_results<kD, true>(shared, a.G, kLoneWarps, i, [&](float o, float top, float sum) {
+    merge_results<kD, true>(shared, a.G, results, i, [&](float o, float top, float sum) {
       mine[i] = o;
       if (i % kD != 0) return;
       mine[a.G * kD + i / kD * 2] = top;

@@ -35,25 +35,49 @@ __device__ inline void store_kv_value(std::byte* data, DType type, std::int64_t 
 // and rotated where asked and there is a table. Visible to the warp.
 __device__ inline void turn_head(const RopeStore& r, float* x, const float* from, std::int64_t t,
                                  const float* norm, bool rotate, int D) {
+  // What a lane has of a head and of its turns, all loaded at once; of wider heads the rest in
+  // turn.
+  constexpr int kValues = 8, kTurns = kValues / 2;
   int lane = threadIdx.x % 32;
+  const auto* turns = r.table != nullptr && rotate
+                          ? reinterpret_cast<const float2*>(r.table) + t * r.half
+                          : nullptr;
+  float value[kValues];
+  float2 turn[kTurns];
+#pragma unroll
+  for (int j = 0; j < kValues; ++j)
+    if (lane + 32 * j < D) value[j] = __ldcg(from + lane + 32 * j);
+  if (turns != nullptr)
+#pragma unroll
+    for (int j = 0; j < kTurns; ++j)
+      if (lane + 32 * j < r.half) turn[j] = __ldcg(turns + lane + 32 * j);
   float sum = 0;
-  for (int d = lane; d < D; d += 32) {
-    x[d] = __ldcg(from + d);
-    sum += x[d] * x[d];
-  }
+  auto put = [&](int d, float v) {
+    x[d] = v;
+    sum += v * v;
+  };
+#pragma unroll
+  for (int j = 0; j < kValues; ++j)
+    if (lane + 32 * j < D) put(lane + 32 * j, value[j]);
+  for (int d = lane + 32 * kValues; d < D; d += 32) put(d, __ldcg(from + d));
   if (norm != nullptr) {
     float scale = 1 / sqrtf(warp_sum(sum) / static_cast<float>(D) + r.eps);
     for (int d = lane; d < D; d += 32) x[d] = x[d] * scale * norm[d];
   }
   __syncwarp();
   // The two of a rotary pair are half of the rotated part apart.
-  if (r.table != nullptr && rotate)
-    for (int i = lane; i < r.half; i += 32) {
-      float2 turn = reinterpret_cast<const float2*>(r.table)[t * r.half + i];
-      float a = x[i], b = x[i + r.half];
-      x[i] = a * turn.x - b * turn.y;
-      x[i + r.half] = b * turn.x + a * turn.y;
-    }
+  auto rotate_pair = [&](int i, float2 by) {
+    float a = x[i], b = x[i + r.half];
+    x[i] = a * by.x - b * by.y;
+    x[i + r.half] = b * by.x + a * by.y;
+  };
+  if (turns != nullptr) {
+#pragma unroll
+    for (int j = 0; j < kTurns; ++j)
+      if (lane + 32 * j < r.half) rotate_pair(lane + 32 * j, turn[j]);
+    for (std::int64_t i = lane + 32 * kTurns; i < r.half; i += 32)
+      rotate_pair(static_cast<int>(i), turns[i]);
+  }
   __syncwarp();
 }
 

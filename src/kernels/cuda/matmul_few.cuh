@@ -13,48 +13,33 @@
 // again.
 #pragma once
 
-#include "kernels/cuda/matmul_kernels.cuh"
-#include "kernels/cuda/matmul_one.cuh"
 #include "kernels/cuda/matmul_ring.cuh"
+#include "kernels/cuda/matmul_rows.cuh"
 
 namespace vitrine::cuda {
 
 // More warps where a unit takes many instructions.
 template <typename F>
 inline constexpr int kFewWarps = F::kGroup < 64 ? 16 : 8;
-inline constexpr int kFewVectors = 4096;  // float4 of x per block
-// Shared memory of a block, more than half of a multiprocessor's 227 KiB, and the least that its
-// rings have in flight.
-inline constexpr int kFewShared = 116 << 10, kFewInFlight = 64 << 10;
+// Shared memory of a block, more than half of a multiprocessor's 227 KiB; the least that its rings
+// have in flight; and what they ask for before the rows, whose loads would stand behind it.
+// Measured: with deeper rings everything waits longer for the rows.
+template <typename F>
+inline constexpr int kFewShared = (F::kCols < 256 ? 160 : 116) << 10;
+inline constexpr int kFewInFlight = 64 << 10, kFewEarly = 48 << 10;
 
-// How a launch is cut.
-struct FewShape {
-  int tokens;  // 1, 2, 4 or 8
-  int groups;  // of warps, each with a tile
-  int ring;    // units ahead
+// How a launch is cut, and its shared memory.
+struct FewPlan {
+  int tokens;       // 1, 2, 4 or 8
+  int groups_of;    // warps, as a power of two; each group has a tile
+  int ring, early;  // units ahead, in all and before the rows
+  int operand_bytes, token_sums;
+  int slots, scratch, meet, x, sums, reduce, bytes;  // offsets
+
+  int warps() const { return 1 << groups_of; }
 };
 
 inline int few_tokens(int T) { return T <= 1 ? 1 : T <= 2 ? 2 : T <= 4 ? 4 : 8; }
-
-// Offsets in shared memory.
-template <typename F, int kSubs>
-struct FewMemory {
-  static constexpr int kColumnBytes = F::kHalf ? 2 : 4;  // of a token
-  // Of a token's operands and sums; tokens start in different banks.
-  static __host__ __device__ int token_bytes(int cols) { return cols * kColumnBytes + 64; }
-  // Groups of 32 columns, or what one row needs (matmul_one.cuh).
-  static constexpr int kSumCols = F::kGroup < 32 ? F::kGroup : 32;
-  static constexpr bool kSums = F::kMin || kHasOne<F>;
-  static __host__ __device__ int token_sums(int cols) { return cols / kSumCols + 1; }
-  int scratch, x, sums, reduce, total;
-  __host__ __device__ FewMemory(const FewShape& s, int cols) {
-    scratch = ring_barrier_bytes(kFewWarps<F>) + kFewWarps<F> * s.ring * F::kWords * 4;
-    x = scratch + kFewWarps<F> * F::kScratch * 4;
-    sums = x + s.tokens * token_bytes(cols);
-    reduce = sums + (kSums ? (s.tokens * token_sums(cols) + 3) / 4 * 16 : 0);
-    total = reduce + 2 * kFewWarps<F> * kSubs * 16 * s.tokens * 4;
-  }
-};
 
 // The lane's column of the operands.
 template <bool kPaired_, bool kOne_>
@@ -65,109 +50,6 @@ struct FewX {
   __device__ uint2 operator()(int j, int) const { return at[j * (kPaired ? 8 : 4)]; }
   __device__ float2 sum(int g, int) const { return {s0[g], kOne ? 0 : s1[g]}; }
 };
-
-// Sums over the `warps` warps of a token; all its threads get both.
-__device__ inline float2 token_reduce(float sum, float max, int warps) {
-  __shared__ float2 scratch[16];
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  sum = warp_sum(sum), max = warp_max(max);
-  if (lane == 0) scratch[warp] = {sum, max};
-  __syncthreads();
-  float2 out{0, 0};
-  for (int w = warp / warps * warps, end = w + warps; w < end; ++w)
-    out = {out.x + scratch[w].x, fmaxf(out.y, scratch[w].y)};
-  return out;
-}
-
-// Four columns from k, zero past `end`. kAligned: rows begin at 16 bytes.
-template <bool kAligned>
-__device__ inline float4 load_row4(const float* row, int k, int end) {
-  if constexpr (kAligned)
-    return k < end ? __ldcg(reinterpret_cast<const float4*>(row + k)) : float4{};
-  else
-    return {k < end ? __ldcg(row + k) : 0, k + 1 < end ? __ldcg(row + k + 1) : 0,
-            k + 2 < end ? __ldcg(row + k + 2) : 0, k + 3 < end ? __ldcg(row + k + 3) : 0};
-}
-
-// Four columns of a token as operands: [16 columns][4 lanes] {b0, b1}, or {hi b0, hi b1, lo b0, lo
-// b1}; kAsIs: as they are. Returns the sum of what was kept.
-template <bool kHalf, bool kAsIs>
-__device__ inline float store_operands(std::uint32_t* to, int k, float4 x) {
-  constexpr int kWords = kHalf ? 2 : 4;  // per lane
-  std::uint32_t hi[2] = {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w)};
-  float2 h0 = unpack2<kHalf>(hi[0]), h1 = unpack2<kHalf>(hi[1]);
-  if constexpr (kAsIs) {
-    *reinterpret_cast<uint2*>(to + k / 2) = {hi[0], hi[1]};
-    return (h0.x + h0.y) + (h1.x + h1.y);
-  }
-  to += (k / 16 * 4 + k % 8 / 2) * kWords + k % 16 / 8;
-  to[0] = hi[0], to[kWords] = hi[1];
-  if constexpr (!kHalf) {
-    to[2] = pack2<kHalf>(x.x - h0.x, x.y - h0.y);
-    to[6] = pack2<kHalf>(x.z - h1.x, x.w - h1.y);
-  }
-  return (h0.x + h0.y) + (h1.x + h1.y);
-}
-
-// Calls wait(), after which the rows are there, and brings them as operands into shared memory.
-// Each token has its share of the block's threads; columns past K and tokens past T are zero.
-// kMost: float4 of x that a thread has at most. kOne: for OneRow.
-template <typename F, int kWarps, int kMost, bool kAligned, bool kOne>
-__device__ void convert_rows(const Job& job, int tokens, int cols, std::byte* xs, int token_bytes,
-                             float* sums, int token_sums, float* inverse) {
-  int warps = kWarps / tokens, token = threadIdx.x / 32 / warps;
-  int threads = warps * 32, thread = threadIdx.x % threads;
-  const float* row = job.x + std::int64_t{token} * job.K;
-  int end = token < job.T ? job.K : 0;
-  float4 v[kMost], w[kMost];
-  if (job.norm)
-#pragma unroll
-    for (int i = 0; i < kMost; ++i)
-      if (i * threads * 4 < cols)
-        w[i] = load_row4<kAligned>(job.norm, (i * threads + thread) * 4, job.K);
-  pdl_wait();
-#pragma unroll
-  for (int i = 0; i < kMost; ++i)
-    if (i * threads * 4 < cols) v[i] = load_row4<kAligned>(row, (i * threads + thread) * 4, end);
-  float square = 0, amax = 0;
-#pragma unroll
-  for (int i = 0; i < kMost; ++i) {
-    if (i * threads * 4 >= cols) break;
-    float4& x = v[i];
-    if (job.norm) {
-      square += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
-      x = {x.x * w[i].x, x.y * w[i].y, x.z * w[i].z, x.w * w[i].w};
-    }
-    amax = fmaxf(fmaxf(fmaxf(amax, fabsf(x.x)), fmaxf(fabsf(x.y), fabsf(x.z))), fabsf(x.w));
-  }
-  float scale = 1;
-  if (job.norm || F::kHalf) {
-    float2 both = token_reduce(square, amax, warps);
-    if (job.norm) scale = rsqrtf(both.x / static_cast<float>(job.K) + job.eps);
-    if (F::kHalf) {
-      float2 power = row_scale(both.y * scale);
-      scale *= power.x;
-      if (thread == 0) inverse[token] = power.y;
-    }
-  }
-  auto* to = reinterpret_cast<std::uint32_t*>(xs + token * token_bytes);
-  if (kOne && threadIdx.x == 0) *zero_row() = {};
-#pragma unroll
-  for (int i = 0; i < kMost; ++i) {
-    if (i * threads * 4 >= cols) break;
-    int k = (i * threads + thread) * 4;
-    float sum = 0;
-    if (k < cols)
-      sum = store_operands<F::kHalf, kOne>(
-          to, k, {v[i].x * scale, v[i].y * scale, v[i].z * scale, v[i].w * scale});
-    if constexpr (F::kMin || kOne) {  // as many lanes have a group
-      constexpr int kCols = FewMemory<F, 1>::kSumCols, kLanes = kCols / 4;
-#pragma unroll
-      for (int o = 1; o < kLanes; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
-      if (k < cols && threadIdx.x % kLanes == 0) sums[token * token_sums + k / kCols] = sum;
-    }
-  }
-}
 
 // A warp's sums of a tile to shared memory, [tokens][16 outputs].
 template <typename X, bool kGroups>
@@ -191,8 +73,7 @@ class FewRows {
   __device__ FewRows(const std::byte* rows, const float* sums, int tokens, int cols, int lane)
       : one_(rows, sums, lane) {
     if constexpr (kLone) return;
-    using Memory = FewMemory<F, 1>;
-    int token_bytes = Memory::token_bytes(cols), token_sums = Memory::token_sums(cols);
+    int token_bytes = RowBytes<F>::operands(cols), token_sums = RowBytes<F>::sums(cols);
     int column = lane / 4, token = min(X::kPaired ? column / 2 : column, tokens - 1);
     int first = min(X::kPaired ? lane % 4 : 2 * (lane % 4), tokens - 1);
     x_.at = reinterpret_cast<const uint2*>(rows + token * token_bytes) +
@@ -234,37 +115,56 @@ class FewRows {
 
 // The units of one warp, in the order it multiplies them.
 template <typename F, int kSubs>
-struct UnitStream {
-  const Job& job;
-  int begin, end;  // units of a tile
-  int stride;      // tiles
-  int tile, sub, unit;
-  const std::uint32_t* at;
+class UnitStream {
+ public:
+  // Units begin .. end - 1 of every stride-th tile from `tile`.
+  __device__ UnitStream(const Job& job, int begin, int end, int tile, int stride)
+      : job_(job), begin_(begin), length_(end - begin), tile_(tile), stride_(stride) {}
 
-  __device__ UnitStream(const Job& j, int b, int e, int first_tile, int between)
-      : job(j), begin(b), end(e), stride(between), tile(first_tile), sub(0), unit(b) {
-    if (begin == end) tile = job.tiles;
-    seek();
+  // The n-th from the beginning; null past the last.
+  __device__ const std::uint32_t* at(int n) const {
+    int turn = 0;
+    if (length_ > 0)
+      for (; n >= length_; n -= length_) ++turn;
+    return address(turn, n);
   }
-  __device__ void seek() {
-    at = nullptr;
-    if (tile >= job.tiles) return;
-    int local = tile;
-    const Segment& s = kSubs == 2 ? job.segment[sub] : segment_of(job, local);
-    at = s.w + (std::int64_t{local} * job.units + unit) * F::kWords;
+  // Goes on with the n-th from the beginning.
+  __device__ void start(int n) {
+    if (length_ == 0) return;
+    for (turn_ = 0; n >= length_; n -= length_) ++turn_;
+    unit_ = n;
+    at_ = address(turn_, n);
   }
   // Null after the last.
   __device__ const std::uint32_t* next() {
-    const std::uint32_t* now = at;
+    const std::uint32_t* now = at_;
     if (!now) return now;
-    at += F::kWords;
-    if (++unit == end) {
-      unit = begin;
-      if (++sub == kSubs) sub = 0, tile += stride;
-      seek();
-    }
+    at_ += F::kWords;
+    if (++unit_ == length_) at_ = address(++turn_, unit_ = 0);
     return now;
   }
+
+ private:
+  // A turn is a tile, of gate or of up where there are both.
+  __device__ const std::uint32_t* address(int turn, int unit) const {
+    int tile = tile_ + (kSubs == 2 ? turn / 2 : turn) * stride_, first = 0;
+    if (length_ == 0 || tile >= job_.tiles) return nullptr;
+    const std::uint32_t* w = job_.segment[0].w;
+    if constexpr (kSubs == 2) {
+      if (turn % 2) w = job_.segment[1].w;
+    } else {
+#pragma unroll
+      for (int s = 1; s < kMaxSegments; ++s)
+        if (s < job_.segments && tile >= job_.segment[s].first_tile)
+          w = job_.segment[s].w, first = job_.segment[s].first_tile;
+    }
+    return w + (std::int64_t{tile - first} * job_.units + begin_ + unit) * F::kWords;
+  }
+
+  const Job& job_;
+  int begin_, length_, tile_, stride_;
+  int turn_ = 0, unit_ = 0;
+  const std::uint32_t* at_ = nullptr;
 };
 
 // Waits for the `threads` of a group of warps.
@@ -272,64 +172,84 @@ __device__ inline void group_barrier(int group, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "r"(threads) : "memory");
 }
 
-// Adds up the sums of a group's warps and writes the tile's outputs. One warp. kSubs: 2 where glu.
-template <int kSubs>
-__device__ void finish_tile(const Job& job, int tile, int tokens, int warps, const float* sums,
-                            const float* inverse) {
-  int count = 16 * tokens, local = tile;
-  const Segment& segment = kSubs == 2 ? job.segment[0] : segment_of(job, local);
-  for (int i = threadIdx.x % 32; i < count; i += 32) {
-    float total[kSubs] = {};
-#pragma unroll
-    for (int s = 0; s < kSubs; ++s) {
-#pragma unroll 4
-      for (int w = 0; w < warps; ++w) total[s] += sums[(w * kSubs + s) * count + i];
-      if (inverse) total[s] *= inverse[i / 16];
-    }
-    float sum =
-        kSubs == 2 ? apply_activation(total[0], job.activation) * total[kSubs - 1] : total[0];
-    write_output(job, segment, i / 16, local * 16 + i % 16, sum);
+// Adds up the sums of a group's warps and writes the tile's outputs. One warp, which has the
+// factors of the tokens in its lanes. kSubs: 2 where glu.
+template <int kSubs, int kWarps>
+class TileEnd {
+ public:
+  // Begins to load what is added to the outputs of the first tokens.
+  __device__ TileEnd(const Job& job, int tile, int lane)
+      : job_(job), local_(tile), segment_(kSubs == 2 ? job.segment[0] : segment_of(job, local_)) {
+    first_ = output_addend(job, segment_, lane / 16, local_ * 16 + lane % 16);
   }
-}
+  __device__ void write(int tokens, int warps, const float* sums, float factor, int lane) const {
+    int count = 16 * tokens;
+    for (int n = 0; n < count; n += 32) {
+      int i = n + lane;
+      float times = __shfl_sync(0xffffffff, factor, i / 16);
+      if (i >= count) break;
+      float total[kSubs] = {};
+#pragma unroll
+      for (int s = 0; s < kSubs; ++s) {
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w)
+          if (w < warps) total[s] += sums[(w * kSubs + s) * count + i];
+        total[s] *= times;
+      }
+      float sum =
+          kSubs == 2 ? apply_activation(total[0], job_.activation) * total[kSubs - 1] : total[0];
+      int token = i / 16, row = local_ * 16 + i % 16;
+      if (token >= job_.T || row >= segment_.rows) continue;
+      sum += n == 0 ? first_ : output_addend(job_, segment_, token, row);
+      segment_.out[std::int64_t{token} * segment_.rows + row] = sum;
+    }
+  }
 
-// kOne: one row, f16 formats only.
+ private:
+  const Job& job_;
+  int local_;
+  const Segment& segment_;
+  float first_;
+};
+
+// kOne: one row.
 template <typename F, int kSubs, bool kOne>
 __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
-    few_kernel(const __grid_constant__ Job job, const __grid_constant__ FewShape shape) {
-  constexpr bool kLone = kOne && kHasOne<F>;
+    few_kernel(const __grid_constant__ Job job, const __grid_constant__ FewPlan plan) {
+  constexpr int kWarps = kFewWarps<F>;
   extern __shared__ __align__(128) std::byte shared[];
-  __shared__ float inverse[8];
   pdl_trigger();
-  constexpr int kWarps = kFewWarps<F>, kMost = kFewVectors / (32 * kWarps);
-  int cols = job.units * F::kCols;
-  const FewMemory<F, kSubs> memory(shape, cols);
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tokens = kOne ? 1 : shape.tokens;
-  int token_bytes = memory.token_bytes(cols), token_sums = memory.token_sums(cols);
-  auto* slots = reinterpret_cast<std::uint32_t*>(shared + ring_barrier_bytes(kWarps));
-  Ring<F::kWords> ring(slots + warp * shape.ring * F::kWords,
-                       reinterpret_cast<std::uint64_t*>(shared) + warp * kMaxRing, shape.ring,
-                       lane);
-  auto* scratch = reinterpret_cast<float*>(shared + memory.scratch) + warp * F::kScratch;
-  auto* sums = reinterpret_cast<float*>(shared + memory.sums);
-  auto* reduce = reinterpret_cast<float*>(shared + memory.reduce);
-
-  int warps = kWarps / shape.groups, group = warp / warps, part = warp % warps;
-  int begin = job.units * part / warps, end = job.units * (part + 1) / warps;
-  int first_tile = blockIdx.x * shape.groups + group, stride = gridDim.x * shape.groups;
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tokens = kOne ? 1 : plan.tokens;
+  Ring<F::kWords> ring(
+      reinterpret_cast<std::uint32_t*>(shared + plan.slots) + warp * plan.ring * F::kWords,
+      reinterpret_cast<std::uint64_t*>(shared) + warp * kMaxRing, plan.ring, lane);
+  int warps = 1 << plan.groups_of, group = warp >> plan.groups_of, part = warp & (warps - 1);
+  int groups = kWarps >> plan.groups_of;
+  int begin = job.units * part >> plan.groups_of, end = job.units * (part + 1) >> plan.groups_of;
+  int first_tile = blockIdx.x * groups + group, stride = gridDim.x * groups;
   UnitStream<F, kSubs> stream(job, begin, end, first_tile, stride);
-  for (int i = 0; i < shape.ring; ++i) ring.fetch(stream.next());
-  if (job.K % 4 == 0)
-    convert_rows<F, kWarps, kMost, true, kLone>(job, tokens, cols, shared + memory.x, token_bytes,
-                                                sums, token_sums, inverse);
-  else
-    convert_rows<F, kWarps, kMost, false, kLone>(job, tokens, cols, shared + memory.x, token_bytes,
-                                                 sums, token_sums, inverse);
+  ring.fill(0, plan.early, stream);
+
+  int cols = job.units * F::kCols;
+  auto* scratch = reinterpret_cast<float*>(shared + plan.scratch) + warp * F::kScratch;
+  auto* sums = reinterpret_cast<float*>(shared + plan.sums);
+  auto* reduce = reinterpret_cast<float*>(shared + plan.reduce);
+  RowLoader<F, kWarps, kOne> loader(job, tokens, cols,
+                                    reinterpret_cast<float2*>(shared + plan.meet));
+  loader.load_norm();
+  pdl_wait();
+  loader.load_row();
+  ring.fill(plan.early, plan.ring, stream);
+  stream.start(plan.ring);
+  loader.store(shared + plan.x, plan.operand_bytes, sums, plan.token_sums);
   __syncthreads();
 
-  const FewRows<F, kOne> rows(shared + memory.x, sums, tokens, cols, lane);
+  float factor = loader.factor(lane);
+  const FewRows<F, kOne> rows(shared + plan.x, sums, tokens, cols, lane);
   int buffer = 0;
   for (int tile = first_tile; tile < job.tiles; tile += stride, buffer ^= 1) {
     float* buffers = reduce + (buffer * kWarps + group * warps) * kSubs * 16 * tokens;
+    TileEnd<kSubs, kWarps> tile_end(job, tile, lane);
 #pragma unroll 1
     for (int sub = 0; sub < kSubs; ++sub) {
       float acc[4] = {};
@@ -341,8 +261,7 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
       rows.store(buffers + (part * kSubs + sub) * 16 * tokens, acc, tokens, lane);
     }
     group_barrier(group, warps * 32);
-    if (part == (warps > 1 ? buffer : 0))
-      finish_tile<kSubs>(job, tile, tokens, warps, buffers, F::kHalf ? inverse : nullptr);
+    if (part == (warps > 1 ? buffer : 0)) tile_end.write(tokens, warps, buffers, factor, lane);
   }
 }
 
@@ -360,52 +279,56 @@ inline int choose_groups(const Context& c, const Job& job, int all) {
 }
 
 template <typename F, int kSubs>
-FewShape few_shape(const Context& c, const Job& job) {
-  FewShape s{};
-  s.tokens = few_tokens(job.T);
-  s.groups = choose_groups(c, job, kFewWarps<F>);
-  constexpr int kSlot = kFewWarps<F> * F::kWords * 4, kLeast = (kFewInFlight + kSlot - 1) / kSlot;
-  int fixed = FewMemory<F, kSubs>(s, job.units * F::kCols).total;
-  s.ring = std::clamp((kFewShared - fixed) / kSlot, kLeast, kMaxRing);
-  return s;
-}
-
-template <typename F, int kSubs>
-int few_shared(const FewShape& s, const Job& job) {
-  return std::max(FewMemory<F, kSubs>(s, job.units * F::kCols).total, kFewShared);
+FewPlan few_plan(const Context& c, const Job& job) {
+  constexpr int kWarps = kFewWarps<F>, kSlot = kWarps * F::kWords * 4,
+                kLeast = (kFewInFlight + kSlot - 1) / kSlot;
+  FewPlan p{};
+  int cols = job.units * F::kCols;
+  p.tokens = few_tokens(job.T);
+  for (int warps = kWarps / choose_groups(c, job, kWarps); warps > 1; warps /= 2) ++p.groups_of;
+  p.operand_bytes = RowBytes<F>::operands(cols), p.token_sums = RowBytes<F>::sums(cols);
+  // All but the ring, which is last but for the barriers in front.
+  p.scratch = ring_barrier_bytes(kWarps);
+  p.meet = p.scratch + kWarps * F::kScratch * 4;
+  p.x = p.meet + kWarps * 8;
+  p.sums = p.x + p.tokens * p.operand_bytes;
+  p.reduce = p.sums + (RowBytes<F>::kSums ? (p.tokens * p.token_sums + 3) / 4 * 16 : 0);
+  p.slots = (p.reduce + 2 * kWarps * kSubs * 16 * p.tokens * 4 + 127) / 128 * 128;
+  p.ring = std::clamp((kFewShared<F> - p.slots) / kSlot, kLeast, kMaxRing);
+  p.early = std::clamp(kFewEarly / kSlot, 1, p.ring);
+  p.bytes = std::max(p.slots + p.ring * kSlot, kFewShared<F>);
+  return p;
 }
 
 template <typename F, int kSubs, bool kOne>
 void launch_few_kernel(Context& c, const Job& job) {
-  FewShape s = few_shape<F, kSubs>(c, job);
-  int shared = few_shared<F, kSubs>(s, job);
+  FewPlan p = few_plan<F, kSubs>(c, job);
   auto* kernel = few_kernel<F, kSubs, kOne>;
   static int allowed = 0;
-  if (shared > allowed) {
-    check(c, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared),
+  if (p.bytes > allowed) {
+    check(c, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, p.bytes),
           "shared memory");
-    allowed = shared;
+    allowed = p.bytes;
   }
-  int blocks = std::min((job.tiles + s.groups - 1) / s.groups, c.sms);
-  launch(c, kernel, dim3(blocks), 32 * kFewWarps<F>, shared, job, s);
+  int groups = kFewWarps<F> / p.warps();
+  int blocks = std::min((job.tiles + groups - 1) / groups, c.sms);
+  launch(c, kernel, dim3(blocks), 32 * kFewWarps<F>, p.bytes, job, p);
 }
 
 template <typename F>
 bool few_fits(const Context& c, const Job& job) {
   if (job.T > (F::kHalf ? 8 : 4) || job.units > kFewVectors * 4 / F::kCols / few_tokens(job.T))
     return false;
-  int shared = job.glu ? few_shared<F, 2>(few_shape<F, 2>(c, job), job)
-                       : few_shared<F, 1>(few_shape<F, 1>(c, job), job);
-  return shared <= c.shared_bytes;
+  return (job.glu ? few_plan<F, 2>(c, job) : few_plan<F, 1>(c, job)).bytes <= c.shared_bytes;
 }
 
 template <typename F>
 void launch_few(Context& c, Job job) {
-  bool one = F::kHalf && job.T == 1;
+  bool one = job.T == 1;
   if (job.glu)
-    one ? launch_few_kernel<F, 2, F::kHalf>(c, job) : launch_few_kernel<F, 2, false>(c, job);
+    one ? launch_few_kernel<F, 2, true>(c, job) : launch_few_kernel<F, 2, false>(c, job);
   else
-    one ? launch_few_kernel<F, 1, F::kHalf>(c, job) : launch_few_kernel<F, 1, false>(c, job);
+    one ? launch_few_kernel<F, 1, true>(c, job) : launch_few_kernel<F, 1, false>(c, job);
 }
 
 }  // namespace vitrine::cuda

@@ -64,13 +64,17 @@ __device__ inline const Segment& segment_of(const Job& job, int& tile) {
   return job.segment[s];
 }
 
+// What is added to an output: bias and residual; zero where there is no such output.
+__device__ inline float output_addend(const Job& job, const Segment& s, int token, int row) {
+  if (token >= job.T || row >= s.rows) return 0;
+  float sum = s.bias ? __ldg(s.bias + row) : 0;
+  return s.residual ? sum + __ldcg(s.residual + std::int64_t{token} * s.rows + row) : sum;
+}
+
 __device__ inline void write_output(const Job& job, const Segment& s, int token, int row,
                                     float sum) {
   if (token >= job.T || row >= s.rows) return;
-  std::int64_t i = std::int64_t{token} * s.rows + row;
-  if (s.bias) sum += __ldg(s.bias + row);
-  if (s.residual) sum += __ldcg(s.residual + i);
-  s.out[i] = sum;
+  s.out[std::int64_t{token} * s.rows + row] = sum + output_addend(job, s, token, row);
 }
 
 // The power of two that brings a row with this largest magnitude below 1024, and its inverse.

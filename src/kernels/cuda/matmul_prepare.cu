@@ -53,7 +53,7 @@ __device__ float4 element4(const Job& job, const float* row, int k, bool aligned
 
 template <bool kHalf>
 __global__ void __launch_bounds__(kThreads)
-    operands_kernel(const __grid_constant__ Job job, int cols, std::uint32_t* out, float* sums,
+    operands_kernel(const __grid_constant__ Job job, int cols, uint2* out, float* sums,
                     float* inverse) {
   pdl_trigger();
   pdl_wait();
@@ -67,9 +67,8 @@ __global__ void __launch_bounds__(kThreads)
   for (int k = threadIdx.x * 4; k < cols; k += kThreads * 4) {
     float4 x = inside ? element4(job, row, k, aligned, factor) : float4{};
     std::uint32_t packed[2] = {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w)};
-    std::int64_t tile = std::int64_t{k / 16} * (tokens / 8) + token / 8;
-    std::uint32_t* to = out + (tile * 32 + token % 8 * 4 + k % 8 / 2) * 2 + k % 16 / 8;
-    to[0] = packed[0], to[2] = packed[1];
+    std::int64_t tile = std::int64_t{k / 8} * (tokens / 8) + token / 8;
+    out[tile * 16 + token % 8 * 2 + k % 8 / 4] = {packed[0], packed[1]};
     if (sums) {
       float2 a = unpack2<kHalf>(packed[0]), b = unpack2<kHalf>(packed[1]);
       float sum = (a.x + a.y) + (b.x + b.y);
@@ -124,9 +123,9 @@ void finish_rows(Context& c, const Job& job, const Segment& s, const float* sums
          kFinishThreads, 0, job, s, sums, ld, first, n, inverse);
 }
 
-void prepare_operands(Context& c, const Job& job, bool half, int tokens, int cols, uint2* x,
+void prepare_operands(Context& c, const Job& job, bool half, int tokens, int cols, uint4* x,
                       float* sums, float* inverse) {
-  auto* to = reinterpret_cast<std::uint32_t*>(x);
+  auto* to = reinterpret_cast<uint2*>(x);
   launch(c, half ? operands_kernel<true> : operands_kernel<false>, dim3(tokens), kThreads, 0, job,
          cols, to, sums, inverse);
 }

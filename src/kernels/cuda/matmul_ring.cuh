@@ -28,27 +28,23 @@ class Ring {
 #endif
   }
 
+  // Starts the copies of units.at(n) with begin <= n < end into the slots of these numbers. All
+  // slots are filled so, in order, before the first is read.
+  template <typename Units>
+  __device__ void fill(int begin, int end, const Units& units) {
+#if __CUDA_ARCH__ >= 900
+    if (lane_ >= begin && lane_ < end) copy(units.at(lane_), lane_);  // a lane a unit
+#else
+    for (int n = begin; n < end; ++n) copy(units.at(n), n);
+#endif
+  }
+
   // Starts the copy of the next unit into the slot that was read last; nothing if `from` is null.
   __device__ void fetch(const std::uint32_t* from) {
 #if __CUDA_ARCH__ >= 900
-    if (from && lane_ == 0) {
-      unsigned barrier = barriers_ + 8 * in_;
-      auto to = static_cast<unsigned>(__cvta_generic_to_shared(slots_ + in_ * kWords));
-      asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier),
-                   "n"(kWords * 4)
-                   : "memory");
-      asm volatile(
-          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-          "[%3];" ::"r"(to),
-          "l"(from), "n"(kWords * 4), "r"(barrier)
-          : "memory");
-    }
-#else
-    if (from)
-      for (int i = lane_; i < kWords / 4; i += 32)
-        copy_async16(slots_ + in_ * kWords + i * 4, from + i * 4);
-    copy_commit();
+    if (lane_ == 0)
 #endif
+      copy(from, in_);
     in_ = in_ + 1 == count_ ? 0 : in_ + 1;
   }
 
@@ -74,6 +70,26 @@ class Ring {
   }
 
  private:
+  // One lane, or before Hopper all of them.
+  __device__ void copy(const std::uint32_t* from, int slot) {
+#if __CUDA_ARCH__ >= 900
+    if (!from) return;
+    unsigned barrier = barriers_ + 8 * slot;
+    auto to = static_cast<unsigned>(__cvta_generic_to_shared(slots_ + slot * kWords));
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "n"(kWords * 4)
+                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+        "[%3];" ::"r"(to),
+        "l"(from), "n"(kWords * 4), "r"(barrier)
+        : "memory");
+#else
+    if (from)
+      for (int i = lane_; i < kWords / 4; i += 32)
+        copy_async16(slots_ + slot * kWords + i * 4, from + i * 4);
+    copy_commit();
+#endif
+  }
   __device__ void wait_for_groups() const {
     switch (count_) {
       case 2:

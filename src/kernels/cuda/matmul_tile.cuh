@@ -9,22 +9,24 @@
 #pragma once
 
 #include "kernels/cuda/matmul_kernels.cuh"
+#include "kernels/cuda/matmul_wide.cuh"
 
 namespace vitrine::cuda {
 
 inline constexpr int kTileWarps = 8, kTileThreads = 32 * kTileWarps,
                      kTilesPerBlock = 2 * kTileWarps;
 
-// The rows as operands, [K/16][tokens/8][32 lanes] {b0, b1}; columns past K and tokens past T zero.
+// The rows as operands, [K/8][tokens/8] of 8 tokens x 8 columns, 128 bytes; columns past K and
+// tokens past T zero.
 struct Operands {
-  const uint2* x;
+  const uint4* x;
   const float* sums;     // [K/32][tokens], for formats with minimums
   const float* inverse;  // [tokens], for f16
   int tokens;            // a multiple of the kernel's
 };
 
 // Rows to operands, for f16 or bf16; cols: K padded.
-void prepare_operands(Context& c, const Job& job, bool half, int tokens, int cols, uint2* x,
+void prepare_operands(Context& c, const Job& job, bool half, int tokens, int cols, uint4* x,
                       float* sums, float* inverse);
 
 template <typename F, int NT>
@@ -42,9 +44,11 @@ struct TileShape {
 template <int NT>
 struct TileX {
   static constexpr bool kPaired = false, kOne = false;
-  const uint2* at;
+  const std::uint32_t* at;
   const float2* sums;
-  __device__ uint2 operator()(int j, int nt) const { return at[(j * NT + nt) * 32]; }
+  __device__ uint2 operator()(int j, int nt) const {
+    return {at[(2 * j * NT + nt) * 32], at[((2 * j + 1) * NT + nt) * 32]};
+  }
   __device__ float2 sum(int g, int nt) const { return sums[(g * NT + nt) * 4]; }
 };
 
@@ -65,11 +69,11 @@ __device__ void fetch_operands(const Operands& in, std::byte* stage, int unit) {
   using Shape = TileShape<F, NT>;
   std::byte* x = stage + kTilesPerBlock * F::kWords * 4;
   for (int i = threadIdx.x; i < Shape::kXBytes / 16; i += kTileThreads) {
-    int j = i / (NT * 16), rest = i % (NT * 16);
+    int j = i / (NT * 8), rest = i % (NT * 8);
     copy_async16(
         x + i * 16,
-        in.x + (std::int64_t{unit * (F::kCols / 16) + j} * (in.tokens / 8) + blockIdx.z * NT) * 32 +
-            rest * 2);
+        in.x + (std::int64_t{unit * (F::kCols / 8) + j} * (in.tokens / 8) + blockIdx.z * NT) * 8 +
+            rest);
   }
   if constexpr (F::kMin)
     for (int i = threadIdx.x; i < Shape::kSumBytes / 16; i += kTileThreads) {
@@ -219,20 +223,24 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   float acc[2][NT][4] = {};
   for (int u = 0; u < units; ++u) {
     copy_wait<Shape::kStages - 2>();
+    if constexpr (kWide<F>) wide_visible();
     __syncthreads();
     if (int next = u + Shape::kStages - 1; next < units) {
       fetch_weights<F>(stage(next), next, w);
       fetch_operands<F, NT>(in, stage(next), first + next);
     }
     copy_commit();
-    if (!w[0] && !w[1]) continue;
+    if (!kWide<F> && !w[0] && !w[1]) continue;
     auto* words = reinterpret_cast<const std::uint32_t*>(stage(u)) + warp * 2 * F::kWords;
     std::byte* x = stage(u) + kTilesPerBlock * F::kWords * 4;
-    TileX<NT> view{reinterpret_cast<const uint2*>(x) + lane,
+    TileX<NT> view{reinterpret_cast<const std::uint32_t*>(x) + lane,
                    reinterpret_cast<const float2*>(x + Shape::kXBytes) + lane % 4};
     // A tile past the last is multiplied by whatever its stage holds, and not written.
     const std::uint32_t* const unit[2] = {words, words + F::kWords};
-    multiply_unit<F, 2, NT>(unit, scratch, view, acc, lane);
+    if constexpr (kWide<F>)
+      multiply_wide<F, NT>(unit, x, acc, lane);
+    else
+      multiply_unit<F, 2, NT>(unit, scratch, view, acc, lane);
     if constexpr (F::kScratch > 0) __syncwarp();
   }
   if (gridDim.y > 1) {
@@ -338,7 +346,7 @@ void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes) 
       if (job.segment[s].residual) rest.segment[s].residual = job.segment[s].residual + skip;
     }
     int tokens = (rest.T + width - 1) / width * width;
-    auto* x = reinterpret_cast<uint2*>(workspace);
+    auto* x = reinterpret_cast<uint4*>(workspace);
     auto* sums = reinterpret_cast<float*>(workspace + cols * 2 * tokens);
     float* inverse = sums + cols / 32 * tokens;
     rest.partial = inverse + tokens;

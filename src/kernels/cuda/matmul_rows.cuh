@@ -1,0 +1,162 @@
+// The rows of a product with few of them, as operands of the tensor instruction in shared memory.
+//
+// Each token has its share of the block's threads. A thread loads the four columns that a lane of
+// the instruction has of sixteen, so that it writes them as they are read. The factor of a row (its
+// norm's, and the inverse of the power of two that keeps f16 in range) is left to the outputs.
+#pragma once
+
+#include "kernels/cuda/matmul_kernels.cuh"
+#include "kernels/cuda/matmul_one.cuh"
+
+namespace vitrine::cuda {
+
+inline constexpr int kFewVectors = 4096;  // fours of columns per block
+
+// Bytes of a token's operands (tokens start in different banks); its sums by group of columns:
+// groups of 32, or what one row needs (matmul_one.cuh).
+template <typename F>
+struct RowBytes {
+  static constexpr int kSumCols = F::kGroup < 32 ? F::kGroup : 32;
+  static constexpr bool kSums = F::kMin || kHasOne<F>;
+  static __host__ __device__ int operands(int cols) { return cols * (F::kHalf ? 2 : 4) + 64; }
+  static __host__ __device__ int sums(int cols) { return cols / kSumCols + 1; }
+};
+
+// Columns 2q, 2q + 1, 2q + 8, 2q + 9 of sixteen, with q = i % 4; zero past `end`. kPairs: rows
+// begin at 8 bytes and their lengths are even.
+template <bool kPairs>
+__device__ inline float4 load_four(const float* row, int i, int end) {
+  int k = i / 4 * 16 + i % 4 * 2;
+  if constexpr (kPairs) {
+    float2 a{}, b{};
+    if (k < end) a = __ldcg(reinterpret_cast<const float2*>(row + k));
+    if (k + 8 < end) b = __ldcg(reinterpret_cast<const float2*>(row + k + 8));
+    return {a.x, a.y, b.x, b.y};
+  }
+  auto at = [&](int j) { return j < end ? __ldcg(row + j) : 0; };
+  return {at(k), at(k + 1), at(k + 8), at(k + 9)};
+}
+
+// A four of a token as operands: [16 columns][4 lanes] {b0, b1}, or {hi b0, hi b1, lo b0, lo b1}.
+// kAsIs: the columns in order. Returns the sum of what was kept.
+template <bool kHalf, bool kAsIs>
+__device__ inline float store_four(std::uint32_t* to, int i, float4 x) {
+  std::uint32_t hi[2] = {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w)};
+  float2 a = unpack2<kHalf>(hi[0]), b = unpack2<kHalf>(hi[1]);
+  if constexpr (kAsIs) {
+    std::uint32_t* at = to + i / 4 * 8 + i % 4;
+    at[0] = hi[0], at[4] = hi[1];
+  } else if constexpr (kHalf) {
+    reinterpret_cast<uint2*>(to)[i] = {hi[0], hi[1]};
+  } else {
+    reinterpret_cast<uint4*>(to)[i] = {hi[0], hi[1], pack2<kHalf>(x.x - a.x, x.y - a.y),
+                                       pack2<kHalf>(x.z - b.x, x.w - b.y)};
+  }
+  return (a.x + a.y) + (b.x + b.y);
+}
+
+// kOne: one row, for OneRow where the format has it.
+template <typename F, int kWarps, bool kOne>
+class RowLoader {
+  static constexpr bool kAsIs = kOne && kHasOne<F>;
+  static constexpr int kMost = kFewVectors / (32 * kWarps);  // fours of a thread
+
+ public:
+  // `meet`: [kWarps] in shared memory.
+  __device__ RowLoader(const Job& job, int tokens, int cols, float2* meet)
+      : job_(job), meet_(meet), tokens_(kOne ? 1 : tokens), fours_(cols / 4) {
+    warps_ = kWarps / tokens_;
+    threads_ = warps_ * 32;
+    token_ = kOne ? 0 : threadIdx.x / threads_;
+    thread_ = kOne ? threadIdx.x : threadIdx.x % threads_;
+  }
+
+  __device__ void load_norm() {
+    if (job_.norm) load(weight_, job_.norm, job_.K);
+  }
+  // Once the rows are there.
+  __device__ void load_row() {
+    load(row_, job_.x + std::int64_t{token_} * job_.K, token_ < job_.T ? job_.K : 0);
+  }
+
+  // Columns past K and tokens past T are zero. Afterwards the block meets.
+  __device__ void store(std::byte* operands, int operand_bytes, float* sums, int token_sums) {
+    float square = 0, amax = 0;
+    each([&](int j, int) {
+      float4& x = row_[j];
+      if (job_.norm) {
+        const float4& w = weight_[j];
+        square += (x.x * x.x + x.y * x.y) + (x.z * x.z + x.w * x.w);
+        x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
+      }
+      if (F::kHalf)
+        amax = fmaxf(amax, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
+    });
+    float scale = 1;
+    if (F::kHalf || job_.norm) {
+      square = warp_sum(square);
+      if (F::kHalf) amax = warp_max(amax);
+      if (threadIdx.x % 32 == 0) meet_[threadIdx.x / 32] = {square, amax};
+    }
+    if constexpr (F::kHalf) {
+      __syncthreads();
+      scale = row_scale(total(token_).y).x;
+    }
+    auto* to = reinterpret_cast<std::uint32_t*>(operands + token_ * operand_bytes);
+    if (kAsIs && threadIdx.x == 0) *zero_row() = {};
+    each([&](int j, int i) {
+      const float4& x = row_[j];
+      float sum = 0;
+      if (i < fours_)
+        sum = store_four<F::kHalf, kAsIs>(to, i,
+                                          {x.x * scale, x.y * scale, x.z * scale, x.w * scale});
+      if constexpr (F::kMin || kAsIs) {  // as many lanes have a group
+        constexpr int kCols = RowBytes<F>::kSumCols, kLanes = kCols / 4;
+#pragma unroll
+        for (int o = 1; o < kLanes; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
+        if (i < fours_ && threadIdx.x % kLanes == 0) sums[token_ * token_sums + i / kLanes] = sum;
+      }
+    });
+  }
+
+  // Of the token that is the lane's number, or its remainder; after the block has met.
+  __device__ float factor(int lane) const {
+    if (!F::kHalf && !job_.norm) return 1;
+    float2 both = total(kOne ? 0 : lane % tokens_);
+    float f = job_.norm ? rsqrtf(both.x / static_cast<float>(job_.K) + job_.eps) : 1;
+    return F::kHalf ? f * row_scale(both.y).y : f;
+  }
+
+ private:
+  // f(which of the thread's, which of the token's) for the thread's fours.
+  template <typename Call>
+  __device__ void each(Call f) const {
+#pragma unroll
+    for (int j = 0; j < kMost; ++j)
+      if (j * threads_ < fours_) f(j, j * threads_ + thread_);
+  }
+  __device__ void load(float4 (&to)[kMost], const float* row, int end) {
+    if (job_.K % 2 == 0)
+      each([&](int j, int i) { to[j] = load_four<true>(row, i, end); });
+    else
+      each([&](int j, int i) { to[j] = load_four<false>(row, i, end); });
+  }
+  // Of what the token's warps brought to meet_, in order.
+  __device__ float2 total(int token) const {
+    float2 out{0, 0};
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w)
+      if (kOne || w < warps_) {
+        float2 one = meet_[token * warps_ + w];
+        out = {out.x + one.x, fmaxf(out.y, one.y)};
+      }
+    return out;
+  }
+
+  const Job& job_;
+  float2* meet_;
+  int tokens_, fours_, warps_, threads_, token_, thread_;
+  float4 row_[kMost], weight_[kMost];
+};
+
+}  // namespace vitrine::cuda
