@@ -5,10 +5,16 @@
 namespace vitrine::grammar {
 
 std::uint32_t Program::add_rule(std::string name, bool container) {
-  Rule& rule = rules.emplace_back(Rule{std::move(name), {}, 0, 0, container});
+  Rule& rule = rules.emplace_back(Rule{std::move(name), {}, 0, 0, container, false});
   rule.start = rule.nfa.add();
   rule.final = rule.nfa.add();
   return static_cast<std::uint32_t>(rules.size() - 1);
+}
+
+std::uint32_t Program::add_framing(std::string name) {
+  const std::uint32_t made = add_rule(std::move(name));
+  rules[made].framing = true;
+  return made;
 }
 
 std::uint32_t Program::letter(Op op, std::uint32_t arg) {
@@ -179,7 +185,8 @@ class Linker {
       base.push_back(states);
       states += dfa.size();
       const std::size_t r = base.size() - 1;
-      out_.rules_.push_back({base.back(), program_.rules[r].container, nullable_[r]});
+      const Program::Rule& rule = program_.rules[r];
+      out_.rules_.push_back({base.back(), rule.container, nullable_[r], rule.framing});
     }
     if (states > budget_.states) return budget_.exhausted();
     join_classes();

@@ -51,7 +51,8 @@ struct Program {
     std::string name;
     Nfa nfa;
     StateId start, final;
-    bool container;  // one level of nesting; see kMaxNesting
+    bool container;        // one level of nesting; see kMaxNesting
+    bool framing = false;  // what is around constrained text, where formats have their markers
   };
   std::deque<Rule> rules;
   std::vector<std::pair<Op, std::uint32_t>> letters;
@@ -60,6 +61,7 @@ struct Program {
   std::uint32_t root = 0;
 
   std::uint32_t add_rule(std::string name, bool container = false);
+  std::uint32_t add_framing(std::string name);
   std::uint32_t letter(Op op, std::uint32_t arg = 0);
   std::uint32_t counter(std::uint64_t min, std::uint64_t max);
 
@@ -88,6 +90,7 @@ class Machine {
     StateId start;
     bool container;
     bool nullable;  // may end where it begins
+    bool framing;
   };
 
   // Bytes of one class lead to the same state from every state.

@@ -175,6 +175,28 @@ TEST_F(Harmony, RequiredCallsAreWrittenWithTheSpecialTokens) {
   }
 }
 
+// A marker's text may be in a string; the marker itself may not.
+TEST_F(Harmony, MarkersDoNotComeInsideArguments) {
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"f","parameters":
+      {"type":"object","properties":{"a":{"type":"string","minLength":20,"maxLength":30}},
+      "required":["a"],"additionalProperties":false}}}],"tool_choice":"required",)";
+  for (int seed = 0; seed < 20; ++seed) {
+    json::object answer =
+        get("/v1/chat/completions",
+            fmt::format(R"({{"messages":[{{"role":"user","content":"hi"}}],"seed":{},)"
+                        R"("temperature":2,"max_tokens":200,)",
+                        seed) +
+                tools + R"("reasoning_budget":3})");
+    const json::value& choice = answer.at("choices").at(0);
+    ASSERT_EQ(choice.at("finish_reason"), "tool_calls") << json::serialize(answer);
+    const json::value& function = choice.at("message").at("tool_calls").at(0).at("function");
+    boost::system::error_code wrong;
+    json::value given = json::parse(function.at("arguments").as_string(), wrong);
+    ASSERT_FALSE(wrong) << json::serialize(answer);
+    EXPECT_GE(given.at("a").as_string().size(), 20u) << json::serialize(answer);
+  }
+}
+
 TEST_F(Harmony, ConstrainedTextIsTheFinalChannels) {
   json::object answer = chat(R"("regex":"ab+","max_tokens":60)");
   const std::string content(answer.at("choices").at(0).at("message").at("content").as_string());
