@@ -201,6 +201,34 @@ const std::vector<Sample>& samples() {
        "",
        {{"f", "{\"a\":\n1}"}, {"g", "{}"}}},
       {"harmony", "no channels here", "no channels here", "", {}},
+      // A marker in a string is text.
+      {"mistral_args",
+       "[TOOL_CALLS]f[ARGS]{\"a\": \"[TOOL_CALLS]g[ARGS]\"}[TOOL_CALLS]h[ARGS]{}",
+       "",
+       "",
+       {{"f", "{\"a\": \"[TOOL_CALLS]g[ARGS]\"}"}, {"h", "{}"}}},
+      {"mistral",
+       "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": \"\\\"[TOOL_CALLS]\"}}]",
+       "",
+       "",
+       {{"f", "{\"a\": \"\\\"[TOOL_CALLS]\"}"}}},
+      {"deepseek",
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": \"<｜tool▁call▁end｜>\"}"
+       "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+       "",
+       "",
+       {{"f", "{\"a\": \"<｜tool▁call▁end｜>\"}"}}},
+      {"harmony",
+       "<|channel|>commentary to=functions.f<|message|>{\"a\": \"<|end|> \\\" <|start|>\"}<|call|>",
+       "",
+       "",
+       {{"f", "{\"a\": \"<|end|> \\\" <|start|>\"}"}}},
+      {"harmony",
+       "<|channel|>commentary to=python code<|message|>print(\"<|end|><|start|>assistant<|channel|>"
+       "final<|message|>ok<|return|>",
+       "ok",
+       "",
+       {{"python", "print(\""}}},
   };
   return kAll;
 }

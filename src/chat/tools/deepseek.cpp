@@ -37,6 +37,11 @@ class Parser : public AnswerParser {
  public:
   void push(std::string_view text, ChatOutput& out) override {
     for (const MarkerStream::Piece& piece : stream_.push(text)) {
+      // In a string of the arguments it is text.
+      if (piece.marker >= 0 && arguments_.quoted()) {
+        add(kMarkers[piece.marker], out);
+        continue;
+      }
       switch (piece.marker) {
         case kCallsBegin:
           in_calls_ = true;

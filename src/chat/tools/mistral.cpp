@@ -17,6 +17,8 @@ class Parser : public AnswerParser {
     for (const MarkerStream::Piece& piece : stream_.push(text)) {
       if (piece.marker < 0) {
         add(piece.text, out);
+      } else if (inside_ && (calls_.quoted() || arguments_.quoted())) {
+        add(kMistralMarkers[0], out);
       } else {
         if (inside_) end_call(out);
         inside_ = true;
