@@ -106,7 +106,7 @@ const std::vector<Sample>& samples() {
        "Look.",
        "",
        {{"f", "{\"a\": 1}"}, {"g", "{}"}}},
-      {"deepseek",
+      {"deepseek_v31",
        "why</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": "
        "1}<｜tool▁call▁end｜>"
        "<｜tool▁calls▁end｜>",
@@ -326,7 +326,8 @@ TEST(AnswerParser, FormatsAreRecognisedFromTheTemplate) {
   EXPECT_EQ(name("<|python_tag|>"), "llama3");
   EXPECT_EQ(name("[AVAILABLE_TOOLS] [TOOL_CALLS]"), "mistral");
   EXPECT_EQ(name("[TOOL_CALLS]{{ name }}[ARGS]{{ arguments }}"), "mistral_args");
-  EXPECT_EQ(name("<｜tool▁call▁begin｜>"), "deepseek");
+  EXPECT_EQ(name("<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json"), "deepseek");
+  EXPECT_EQ(name("<｜tool▁call▁begin｜>"), "deepseek_v31");
   EXPECT_EQ(name("<|channel|>final<|message|>"), "harmony");
   EXPECT_EQ(name("<|im_start|>"), "none");
   EXPECT_EQ(find_reasoning_tags("x </think> y").begin, "<think>");

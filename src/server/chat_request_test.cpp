@@ -141,8 +141,11 @@ TEST_F(ChatRequest, AStrictFunctionsArgumentsKeepToItsSchemaOnceACallHasBegun) {
       {"[TOOL_CALLS]", "[TOOL_CALLS][{\"name\": \"", "\", \"arguments\": ", "}]"},
       {"[TOOL_CALLS][ARGS]", "[TOOL_CALLS]", "[ARGS]", ""},
       {"<|python_tag|>", "{\"name\": \"", "\", \"parameters\": ", "}"},
-      {"<｜tool▁call▁begin｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>",
-       "\n```json\n", "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"<｜tool▁call▁begin｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>", "<｜tool▁sep｜>",
+       "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"<｜tool▁call▁begin｜>```json",
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n",
+       "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
       {"<|channel|><|message|>", "<|channel|>commentary to=functions.",
        " <|constrain|>json<|message|>", ""},
   };
