@@ -10,7 +10,7 @@
 namespace vitrine::grammar {
 
 struct Budget {
-  std::uint64_t work = std::uint64_t{1} << 24;  // elementary steps: about 0.2 s
+  std::uint64_t work = std::uint64_t{1} << 25;  // elementary steps: up to 0.4 s
   std::uint64_t states = std::uint64_t{1} << 16;
   std::uint64_t used = 0;
   std::string what = "grammar";  // for errors

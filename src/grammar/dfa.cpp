@@ -197,13 +197,17 @@ void Nfa::copy(StateId from, StateId to, const Dfa& dfa) {
 class Determinizer {
  public:
   Determinizer(const Nfa& nfa, StateId final, Budget& budget)
-      : nfa_(nfa), final_(final), budget_(budget), mark_(nfa.size(), 0) {}
+      : nfa_(nfa), final_(final), budget_(budget), kept_(nfa.size(), 0), mark_(nfa.size(), 0) {
+    kept_[final] = 1;
+    for (StateId s = 0; s < nfa.size(); ++s)
+      for (std::uint32_t e = nfa.first_[s]; e != kDead; e = nfa.edges_[e].next)
+        if (nfa.edges_[e].kind != Kind::kEpsilon) kept_[s] = 1;
+  }
 
   Result<Dfa> run(StateId start) {
     find_classes();
     std::vector<StateId> set{start};
-    close(set, true, false);
-    sets_.insert(set);
+    number(set, true);
     for (StateId s = 0; s < sets_.size(); ++s)
       if (sets_.size() > budget_.states || !expand(s)) return budget_.exhausted();
     if (std::all_of(out_.letters.begin(), out_.letters.end(), [](auto& l) { return l.empty(); }))
@@ -248,12 +252,17 @@ class Determinizer {
 
   StateId target(std::vector<StateId>& set) {
     if (set.empty()) return kDead;
-    close(set, false, false);
-    std::sort(set.begin(), set.end());
-    const StateId found = sets_.insert(set).first;
-    steps_ += set.size();
+    const StateId found = number(set, false);
     set.clear();
     return found;
+  }
+
+  StateId number(std::vector<StateId>& set, bool begin) {
+    close(set, begin, false);
+    std::erase_if(set, [&](StateId s) { return kept_[s] == 0; });
+    std::sort(set.begin(), set.end());
+    steps_ += set.size();
+    return sets_.insert(set).first;
   }
 
   bool expand(StateId s) {
@@ -300,6 +309,8 @@ class Determinizer {
   std::vector<std::vector<StateId>> targets_;  // by class, of the set being expanded
   std::vector<LetterEdge> letters_;
   std::vector<StateId> at_end_;
+  // States that sets are told apart by: those from which all goes without a symbol add nothing.
+  std::vector<std::uint8_t> kept_;
   std::vector<std::uint32_t> mark_;  // the round in which a state was reached
   std::uint32_t round_ = 0;
   std::uint64_t steps_ = 0;
