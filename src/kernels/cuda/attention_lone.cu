@@ -15,8 +15,8 @@
 namespace vitrine::cuda {
 namespace {
 
-constexpr int kLoneWarps = 16, kLoneThreads = 32 * kLoneWarps;
 constexpr int kLoneSlice = 16;  // positions that a warp has at a time
+constexpr int kLongest = 2048;  // positions of each of many sequences
 constexpr int kMostHeads = 8;   // query heads of a KV head: the columns of the tensor instruction
 
 struct LoneArgs {
@@ -203,8 +203,10 @@ __device__ void merge_results(const float* results, int G, int count, int i, Val
 }
 
 // One sequence and KV head, and one of the parts of its positions.
-template <int kD, bool kHalf>
-__global__ void __launch_bounds__(kLoneThreads, 1) lone_kernel(const __grid_constant__ LoneArgs a) {
+template <int kD, bool kHalf, int kWarps>
+__global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
+    lone_kernel(const __grid_constant__ LoneArgs a) {
+  constexpr int kThreads = 32 * kWarps;
   extern __shared__ __align__(16) float shared[];
   pdl_trigger();
   int part = blockIdx.x, most = gridDim.x, kv = blockIdx.y, s = blockIdx.z;
@@ -214,7 +216,7 @@ __global__ void __launch_bounds__(kLoneThreads, 1) lone_kernel(const __grid_cons
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32, P = shape.page_size, K = shape.kv_heads;
   int last = a.positions[s], low = a.window > 0 ? max(0, last - a.window + 1) : 0;
   int begin = low / kLoneSlice, slices = last / kLoneSlice + 1 - begin;
-  int per_part = max((slices + most - 1) / most, kLoneWarps);
+  int per_part = max((slices + most - 1) / most, kWarps);
   int parts = (slices + per_part - 1) / per_part;
   if (part >= parts) return;
   int end = begin + min(slices, (part + 1) * per_part);
@@ -231,12 +233,11 @@ __global__ void __launch_bounds__(kLoneThreads, 1) lone_kernel(const __grid_cons
   if (begin + warp < end) fetch(begin + warp);
   pdl_wait();
 
-  float* heads = shared + kLoneWarps * size;  // of q, then k and v
-  bool is_q = warp < a.G;
-  if (is_q || (warp < a.G + 2 && part == parts - 1)) {
-    bool is_v = warp == a.G + 1;
-    float* mine = heads + warp * kD;
-    const float* from = is_q ? a.rope.q + (std::int64_t{s} * a.H + kv * a.G + warp) * kD
+  float* heads = shared + kWarps * size;  // of q, then k and v
+  for (int head = warp; head < (part == parts - 1 ? a.G + 2 : a.G); head += kWarps) {
+    bool is_q = head < a.G, is_v = head == a.G + 1;
+    float* mine = heads + head * kD;
+    const float* from = is_q ? a.rope.q + (std::int64_t{s} * a.H + kv * a.G + head) * kD
                              : (is_v ? a.rope.v : a.rope.k) + (std::int64_t{s} * K + kv) * kD;
     turn_head(a.rope, mine, from, s,
               is_q   ? a.rope.q_norm
@@ -253,27 +254,27 @@ __global__ void __launch_bounds__(kLoneThreads, 1) lone_kernel(const __grid_cons
   __syncthreads();
   result.start(heads, a.G);
 #pragma unroll 1
-  for (int slice = begin + warp; slice < end; slice += kLoneWarps) {
+  for (int slice = begin + warp; slice < end; slice += kWarps) {
     int first = slice * kLoneSlice;
-    if (slice >= begin + kLoneWarps) fetch(slice);
+    if (slice >= begin + kWarps) fetch(slice);
     if (slice == last / kLoneSlice)
       result.add_last(heads + a.G * kD, heads + (a.G + 1) * kD, first, last);
     result.attend(a, first, low, last);
   }
-  int results = min(kLoneWarps, end - begin);
+  int results = min(kWarps, end - begin);
   if (warp < results) result.store(shared + warp * size, a.G);
   __syncthreads();
   int count = a.G * kD, pair = s * K + kv;
   float* out = a.out + (std::int64_t{s} * a.H + kv * a.G) * kD;
   if (parts == 1) {
-    for (int i = threadIdx.x; i < count; i += kLoneThreads)
+    for (int i = threadIdx.x; i < count; i += kThreads)
       merge_results<kD, true>(shared, a.G, results, i,
                               [&](float o, float, float sum) { out[i] = o / sum; });
     return;
   }
   float* all = a.partial + std::int64_t{pair} * most * size;
   float* mine = all + std::int64_t{part} * size;
-  for (int i = threadIdx.x; i < count; i += kLoneThreads)
+  for (int i = threadIdx.x; i < count; i += kThreads)
     merge_results<kD, true>(shared, a.G, results, i, [&](float o, float top, float sum) {
       mine[i] = o;
       if (i % kD != 0) return;
@@ -289,17 +290,17 @@ __global__ void __launch_bounds__(kLoneThreads, 1) lone_kernel(const __grid_cons
   }
   __syncthreads();
   if (!is_last) return;
-  for (int i = threadIdx.x; i < count; i += kLoneThreads)
+  for (int i = threadIdx.x; i < count; i += kThreads)
     merge_results<kD, false>(all, a.G, parts, i,
                              [&](float o, float, float sum) { out[i] = o / sum; });
 }
 
-template <int kD, bool kHalf>
+template <int kD, bool kHalf, int kWarps>
 void launch_lone(const Context& c, const LoneArgs& a, int S) {
   const KvShape& s = a.cache.shape;
-  auto* kernel = lone_kernel<kD, kHalf>;
+  auto* kernel = lone_kernel<kD, kHalf, kWarps>;
   // The warps' results, then the token's heads: G of q, k, v.
-  auto bytes = [](int G) { return (kLoneWarps * result_floats(kD, G) + (G + 2) * kD) * 4; };
+  auto bytes = [](int G) { return (kWarps * result_floats(kD, G) + (G + 2) * kD) * 4; };
   static bool allowed = false;
   if (!allowed)
     check(c,
@@ -307,12 +308,21 @@ void launch_lone(const Context& c, const LoneArgs& a, int S) {
                                bytes(kMostHeads)),
           "shared memory");
   allowed = true;
-  int longest = (a.B * s.page_size + kLoneSlice * kLoneWarps - 1) / (kLoneSlice * kLoneWarps);
+  int longest = (a.B * s.page_size + kLoneSlice * kWarps - 1) / (kLoneSlice * kWarps);
   int parts = std::max(1, std::min(c.sms / (S * s.kv_heads), longest));
   launch(c, kernel,
          dim3(static_cast<unsigned>(parts), static_cast<unsigned>(s.kv_heads),
               static_cast<unsigned>(S)),
-         kLoneThreads, static_cast<std::size_t>(bytes(a.G)), a);
+         32 * kWarps, static_cast<std::size_t>(bytes(a.G)), a);
+}
+
+// A block of 16 warps has a multiprocessor to itself; of 8, half of one.
+template <int kD, bool kHalf>
+void launch_lone(const Context& c, const LoneArgs& a, int S) {
+  if (S * a.cache.shape.kv_heads <= c.sms)
+    launch_lone<kD, kHalf, 16>(c, a, S);
+  else
+    launch_lone<kD, kHalf, 8>(c, a, S);
 }
 
 }  // namespace
@@ -323,8 +333,11 @@ bool lone_attention(Context& c, float* out, const RopeStore& r, const KvCache& c
   std::int64_t S = index.row_offsets.dim(0) - 1, B = index.block_table.dim(1);
   if ((s.head_dim != 64 && s.head_dim != 128) || s.dtype == DType::kF32 ||
       s.page_size % kLoneSlice != 0 || r.H / s.kv_heads > kMostHeads || r.T != S || S == 0 ||
-      S * s.kv_heads > c.sms || B * s.page_size > INT32_MAX / 2 || c.deterministic)
+      B * s.page_size > INT32_MAX / 2 || c.deterministic)
     return false;
+  // With more pairs of sequence and head than multiprocessors, longer contexts stream better
+  // elsewhere.
+  if (S * s.kv_heads > c.sms && (B * s.page_size > kLongest || S > 65535)) return false;
   LoneArgs a{};
   a.rope = r, a.cache = cache, a.slots = index.slots.i32(), a.positions = index.positions.i32(),
   a.block_table = index.block_table.i32();

@@ -51,31 +51,76 @@ __device__ float4 element4(const Job& job, const float* row, int k, bool aligned
   return job.norm ? times(x, load4(job.norm, k, job.K, aligned)) : x;
 }
 
+// A thread's columns of a row, as many as it keeps in registers; wider rows take turns.
+constexpr int kKept = 4, kTurn = kThreads * 4 * kKept;
+
+// In so few registers that its blocks wait beside those of the product before it, and the next
+// product's can begin when they end.
 template <bool kHalf>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     operands_kernel(const __grid_constant__ Job job, int cols, uint2* out, float* sums,
-                    float* inverse) {
+                    float* factors) {
+  __shared__ float scratch[33];
   pdl_trigger();
   pdl_wait();
   int token = blockIdx.x, tokens = gridDim.x;
-  bool inside = token < job.T, aligned = job.K % 4 == 0;
+  bool aligned = job.K % 4 == 0;
+  int end = token < job.T ? job.K : 0;
   const float* row = job.x + std::int64_t{token} * job.K;
-  float factor = inside ? factor_of<kHalf>(job, row, aligned, inverse + token) : 0;
+  float4 kept[kKept];
+  float square = 0, amax = 0;
+  auto each = [&](int first, auto f) {
+#pragma unroll
+    for (int j = 0; j < kKept; ++j)
+      if (int k = first + (j * kThreads + static_cast<int>(threadIdx.x)) * 4; k < cols) f(j, k);
+  };
+  auto load = [&](int first) {
+    float4 w[kKept];
+    each(first, [&](int j, int k) {
+      kept[j] = load4(row, k, end, aligned);
+      if (job.norm) w[j] = load4(job.norm, k, job.K, aligned);
+    });
+    each(first, [&](int j, int) {
+      float4& x = kept[j];
+      square += (x.x * x.x + x.y * x.y) + (x.z * x.z + x.w * x.w);
+      if (job.norm) x = times(x, w[j]);
+      amax = fmaxf(amax, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
+    });
+  };
   // A thread has four neighbouring columns, 8 lanes a group of 32. Columns are a multiple of 64:
   // with sums, of 256, so that no lane of a warp is missing.
-#pragma unroll 4
-  for (int k = threadIdx.x * 4; k < cols; k += kThreads * 4) {
-    float4 x = inside ? element4(job, row, k, aligned, factor) : float4{};
-    std::uint32_t packed[2] = {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w)};
-    std::int64_t tile = std::int64_t{k / 8} * (tokens / 8) + token / 8;
-    out[tile * 16 + token % 8 * 2 + k % 8 / 4] = {packed[0], packed[1]};
-    if (sums) {
+  auto store = [&](int first, float scale) {
+    each(first, [&](int j, int k) {
+      float4 x = times(kept[j], {scale, scale, scale, scale});
+      std::uint32_t packed[2] = {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w)};
+      std::int64_t tile = std::int64_t{k / 8} * (tokens / 8) + token / 8;
+      out[tile * 16 + token % 8 * 2 + k % 8 / 4] = {packed[0], packed[1]};
+      if (!sums) return;
       float2 a = unpack2<kHalf>(packed[0]), b = unpack2<kHalf>(packed[1]);
       float sum = (a.x + a.y) + (b.x + b.y);
       for (int o = 1; o < 8; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
       if (threadIdx.x % 8 == 0) sums[std::int64_t{k / 32} * tokens + token] = sum;
+    });
+  };
+  float2 power{1, 1};
+  for (int first = 0; first < cols; first += kTurn) {
+    load(first);
+    if constexpr (!kHalf) store(first, 1);
+  }
+  float total = square;  // before what is loaded again
+  if constexpr (kHalf) {
+    amax = warp_max(amax);
+    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = amax;
+    __syncthreads();
+    power = row_scale(warp_max(threadIdx.x % 32 < kThreads / 32 ? scratch[threadIdx.x % 32] : 0));
+    for (int first = 0; first < cols; first += kTurn) {
+      if (cols > kTurn) load(first);
+      store(first, power.x);
     }
   }
+  float norm = 1;
+  if (job.norm) norm = rsqrtf(block_sum(total, scratch) / static_cast<float>(job.K) + job.eps);
+  if (threadIdx.x == 0) factors[token] = norm * power.y;
 }
 
 template <bool kHalf>
@@ -124,10 +169,10 @@ void finish_rows(Context& c, const Job& job, const Segment& s, const float* sums
 }
 
 void prepare_operands(Context& c, const Job& job, bool half, int tokens, int cols, uint4* x,
-                      float* sums, float* inverse) {
+                      float* sums, float* factors) {
   auto* to = reinterpret_cast<uint2*>(x);
   launch(c, half ? operands_kernel<true> : operands_kernel<false>, dim3(tokens), kThreads, 0, job,
-         cols, to, sums, inverse);
+         cols, to, sums, factors);
 }
 
 }  // namespace vitrine::cuda

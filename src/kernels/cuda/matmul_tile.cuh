@@ -21,13 +21,13 @@ inline constexpr int kTileWarps = 8, kTileThreads = 32 * kTileWarps,
 struct Operands {
   const uint4* x;
   const float* sums;     // [K/32][tokens], for formats with minimums
-  const float* inverse;  // [tokens], for f16
+  const float* factors;  // [tokens], of the outputs
   int tokens;            // a multiple of the kernel's
 };
 
 // Rows to operands, for f16 or bf16; cols: K padded.
 void prepare_operands(Context& c, const Job& job, bool half, int tokens, int cols, uint4* x,
-                      float* sums, float* inverse);
+                      float* sums, float* factors);
 
 template <typename F, int NT>
 struct TileShape {
@@ -84,31 +84,58 @@ __device__ void fetch_operands(const Operands& in, std::byte* stage, int unit) {
     }
 }
 
-// Writes the outputs of eight tokens.
-template <typename F>
-__device__ void write_tokens(const Job& job, const Operands& in, const int (&tile)[2], int first,
-                             const float (&sum)[2][4]) {
-  int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    int token = first + 2 * (lane % 4) + i % 2, row = lane / 4 + i / 2 * 8;
-    float unscale = F::kHalf && token < job.T ? __ldcg(in.inverse + token) : 1;
-    float v[2] = {sum[0][i] * unscale, sum[1][i] * unscale};
-    if (job.glu) {
-      if (tile[0] < job.tiles)
-        write_output(job, job.segment[0], token, tile[0] * 16 + row,
-                     apply_activation(v[0], job.activation) * v[1]);
-      continue;
-    }
+// Where a thread's sums of eight tokens go: of two tiles, or of gate and up, {token, token + 1 of a
+// row, of row + 8}.
+class TileOutputs {
+ public:
+  // `factors`: of the block's tokens, the first of which is `first`.
+  __device__ TileOutputs(const Job& job, const int (&tile)[2], const float* factors, int first)
+      : job_(job), factors_(factors), first_(first), tiles_(job.glu ? 1 : 2) {
 #pragma unroll
     for (int s = 0; s < 2; ++s) {
       int local = tile[s];
-      if (local >= job.tiles) continue;
-      const Segment& segment = segment_of(job, local);
-      write_output(job, segment, token, local * 16 + row, v[s]);
+      // By value: through a reference that may be of one or the other, every use would be a load.
+      if (job.glu)
+        segment_[s] = job.segment[0];
+      else
+        segment_[s] = segment_of(job, local);
+      row_[s] = local * 16 + static_cast<int>(threadIdx.x) % 32 / 4;
+      if (tile[s] >= job.tiles) segment_[s].rows = 0;
     }
   }
-}
+  // Begins to load what is added to them.
+  __device__ void load(int nt, float (&addend)[2][4]) const {
+    each(nt, [&](int s, int i, int token, int row) {
+      addend[s][i] = output_addend(job_, segment_[s], first_ + token, row);
+    });
+  }
+  __device__ void write(int nt, const float (&sum)[2][4], const float (&addend)[2][4]) const {
+    each(nt, [&](int s, int i, int token, int row) {
+      if (first_ + token >= job_.T || row >= segment_[s].rows) return;
+      float v = sum[s][i] * factors_[token];
+      if (job_.glu) v = apply_activation(v, job_.activation) * (sum[1][i] * factors_[token]);
+      segment_[s].out[std::int64_t{first_ + token} * segment_[s].rows + row] = v + addend[s][i];
+    });
+  }
+
+ private:
+  // f(tile of the two, which of its four, token of the block, row)
+  template <typename Call>
+  __device__ void each(int nt, Call f) const {
+    int token = 8 * nt + 2 * (static_cast<int>(threadIdx.x) % 4);
+#pragma unroll
+    for (int s = 0; s < 2; ++s)
+      if (s < tiles_)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) f(s, i, token + i % 2, row_[s] + i / 2 * 8);
+  }
+
+  const Job& job_;
+  const float* factors_;
+  int first_, tiles_;
+  int row_[2];
+  Segment segment_[2];
+};
 
 // All blocks of the cluster have come here, and see what the others wrote to their shared memory.
 __device__ inline void cluster_barrier() {
@@ -139,10 +166,12 @@ __device__ inline void add_part(float (&sum)[4], const float4& v, unsigned part)
 }
 
 // Brings the parts of K together and writes the outputs. `shared`: free, [2][NT][threads] float4.
-template <typename F, int NT>
-__device__ void add_up_in_cluster(const Job& job, const Operands& in, const int (&tile)[2],
-                                  const float (&acc)[2][NT][4], float4* shared) {
+template <int NT>
+__device__ void add_up_in_cluster(const TileOutputs& out, const float (&acc)[2][NT][4],
+                                  float4* shared) {
   auto slot = [&](int s, int nt) { return shared + (s * NT + nt) * kTileThreads + threadIdx.x; };
+  float addend[2][4] = {};
+  if (blockIdx.y < NT) out.load(blockIdx.y, addend);
 #pragma unroll
   for (int s = 0; s < 2; ++s)
 #pragma unroll
@@ -150,25 +179,26 @@ __device__ void add_up_in_cluster(const Job& job, const Operands& in, const int 
       *slot(s, nt) = {acc[s][nt][0], acc[s][nt][1], acc[s][nt][2], acc[s][nt][3]};
   cluster_barrier();
   for (int nt = blockIdx.y; nt < NT; nt += gridDim.y) {
+    if (nt != blockIdx.y) out.load(nt, addend);
     float sum[2][4];
 #pragma unroll 4
     for (unsigned p = 0; p < gridDim.y; ++p) {
       add_part(sum[0], load_of_block(slot(0, nt), p), p);
       add_part(sum[1], load_of_block(slot(1, nt), p), p);
     }
-    write_tokens<F>(job, in, tile, (blockIdx.z * NT + nt) * 8, sum);
+    out.write(nt, sum, addend);
   }
   cluster_barrier();  // the others may still read this block's
 }
 
 // The same by way of global memory, in the block that finishes last.
-template <typename F, int NT>
-__device__ void add_up_in_last(const Job& job, const Operands& in, const int (&tile)[2],
-                               const float (&acc)[2][NT][4]) {
+template <int NT>
+__device__ void add_up_in_last(const TileOutputs& out, const float (&acc)[2][NT][4], float* partial,
+                               unsigned* tickets) {
   std::int64_t blocks = std::int64_t{gridDim.x} * gridDim.z,
                block = std::int64_t{blockIdx.z} * gridDim.x + blockIdx.x;
   auto slot = [&](unsigned part, int s, int nt) {
-    return reinterpret_cast<float4*>(job.partial) +
+    return reinterpret_cast<float4*>(partial) +
            (((part * blocks + block) * 2 + s) * NT + nt) * kTileThreads + threadIdx.x;
   };
 #pragma unroll
@@ -176,16 +206,17 @@ __device__ void add_up_in_last(const Job& job, const Operands& in, const int (&t
 #pragma unroll
     for (int nt = 0; nt < NT; ++nt)
       *slot(blockIdx.y, s, nt) = {acc[s][nt][0], acc[s][nt][1], acc[s][nt][2], acc[s][nt][3]};
-  if (!last_block(job.tickets + block, gridDim.y)) return;
+  if (!last_block(tickets + block, gridDim.y)) return;
 #pragma unroll
   for (int nt = 0; nt < NT; ++nt) {
-    float sum[2][4];
+    float sum[2][4], addend[2][4];
+    out.load(nt, addend);
 #pragma unroll 4
     for (unsigned p = 0; p < gridDim.y; ++p) {
       add_part(sum[0], __ldcg(slot(p, 0, nt)), p);
       add_part(sum[1], __ldcg(slot(p, 1, nt)), p);
     }
-    write_tokens<F>(job, in, tile, (blockIdx.z * NT + nt) * 8, sum);
+    out.write(nt, sum, addend);
   }
 }
 
@@ -195,6 +226,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
                 int part_units) {
   using Shape = TileShape<F, NT>;
   extern __shared__ __align__(128) std::byte shared[];
+  __shared__ float factors[8 * NT];
   pdl_trigger();
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int first = blockIdx.y * part_units, units = min(part_units, job.units - first);
@@ -220,6 +252,8 @@ __global__ void __launch_bounds__(kTileThreads, 1)
     if (u < units) fetch_operands<F, NT>(in, stage(u), first + u);
     copy_commit();
   }
+  if (threadIdx.x < 8 * NT)  // read after the block has met
+    factors[threadIdx.x] = __ldcg(in.factors + blockIdx.z * NT * 8 + threadIdx.x);
   float acc[2][NT][4] = {};
   for (int u = 0; u < units; ++u) {
     copy_wait<Shape::kStages - 2>();
@@ -243,22 +277,25 @@ __global__ void __launch_bounds__(kTileThreads, 1)
       multiply_unit<F, 2, NT>(unit, scratch, view, acc, lane);
     if constexpr (F::kScratch > 0) __syncwarp();
   }
+  const TileOutputs out(job, tile, factors, static_cast<int>(blockIdx.z) * NT * 8);
   if (gridDim.y > 1) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     static_assert(Shape::kStages * Shape::kStageBytes >= 2 * NT * kTileThreads * 16);
     copy_wait<0>();
     __syncthreads();
-    add_up_in_cluster<F, NT>(job, in, tile, acc, reinterpret_cast<float4*>(stages));
+    add_up_in_cluster<NT>(out, acc, reinterpret_cast<float4*>(stages));
 #else
-    add_up_in_last<F, NT>(job, in, tile, acc);
+    add_up_in_last<NT>(out, acc, job.partial, job.tickets);
 #endif
     return;
   }
 #pragma unroll
   for (int nt = 0; nt < NT; ++nt) {
+    float addend[2][4];
+    out.load(nt, addend);
     const float sum[2][4] = {{acc[0][nt][0], acc[0][nt][1], acc[0][nt][2], acc[0][nt][3]},
                              {acc[1][nt][0], acc[1][nt][1], acc[1][nt][2], acc[1][nt][3]}};
-    write_tokens<F>(job, in, tile, (blockIdx.z * NT + nt) * 8, sum);
+    out.write(nt, sum, addend);
   }
 }
 
@@ -305,7 +342,8 @@ Parting part_k(const Context& c, const Job& job) {
   p.blocks = (job.tiles + per_block - 1) / per_block;
   int wanted = std::max(1, std::min(c.sms / p.blocks, job.units / 2));
   if (c.capability >= 90) {
-    wanted = std::min(wanted, kMostCluster);
+    static const int most = getenv("PARTS") ? atoi(getenv("PARTS")) : kMostCluster;
+    wanted = std::min(wanted, most);
     while (wanted > 1 && clusters_of<F>(c, wanted) < p.blocks) --wanted;
   }
   p.units = (job.units + wanted - 1) / wanted;
@@ -348,11 +386,11 @@ void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes) 
     int tokens = (rest.T + width - 1) / width * width;
     auto* x = reinterpret_cast<uint4*>(workspace);
     auto* sums = reinterpret_cast<float*>(workspace + cols * 2 * tokens);
-    float* inverse = sums + cols / 32 * tokens;
-    rest.partial = inverse + tokens;
+    float* factors = sums + cols / 32 * tokens;
+    rest.partial = factors + tokens;
     prepare_operands(c, rest, F::kHalf, tokens, static_cast<int>(cols), x, F::kMin ? sums : nullptr,
-                     inverse);
-    Operands in{x, sums, inverse, tokens};
+                     factors);
+    Operands in{x, sums, factors, tokens};
     if (nt == 1)
       launch_tile_kernel<F, 1>(c, rest, in, p);
     else if (nt == 2)
