@@ -34,18 +34,6 @@ std::optional<std::string> name_of_header(std::string_view text) {
   return std::string(name->get_string());
 }
 
-// Whether `c` is part of a string, its quotes included.
-bool in_string(char c, bool& quoted, bool& escaped) {
-  if (!quoted) return quoted = c == '"';
-  if (escaped)
-    escaped = false;
-  else if (c == '\\')
-    escaped = true;
-  else if (c == '"')
-    quoted = false;
-  return true;
-}
-
 }  // namespace
 
 std::size_t ArgumentStream::push(std::string_view text, ChatOutput& out) {
@@ -56,7 +44,7 @@ std::size_t ArgumentStream::push(std::string_view text, ChatOutput& out) {
   for (; at < text.size() && !done_; ++at) {
     begun_ = true;
     char c = text[at];
-    if (in_string(c, quoted_, escaped_)) continue;
+    if (in_json_string(c, quoted_, escaped_)) continue;
     if (c == '{' || c == '[') ++depth_;
     if (c == '}' || c == ']') done_ = --depth_ <= 0;
   }
@@ -110,7 +98,7 @@ void CallStream::push(std::string_view text, ChatOutput& out) {
 // An object that ends without a bracket inside has no arguments, or has them as text.
 void CallStream::header(char c, ChatOutput& out) {
   if (held_.size() > kMaxHeader) state_ = State::kHold;
-  if (in_string(c, quoted_, escaped_) || c != '}') return;
+  if (in_json_string(c, quoted_, escaped_) || c != '}') return;
   auto call = call_from_text(std::string_view(held_).substr(object_));
   state_ = call ? State::kBetween : State::kHold;
   if (!call) return;
@@ -120,7 +108,7 @@ void CallStream::header(char c, ChatOutput& out) {
 }
 
 void CallStream::tail(char c) {
-  if (in_string(c, quoted_, escaped_)) return;
+  if (in_json_string(c, quoted_, escaped_)) return;
   if (c == '{' || c == '[') ++depth_;
   if (c == '}' || c == ']') --depth_;
   if (depth_ == 0) state_ = State::kBetween;

@@ -83,6 +83,20 @@ Value calls_value(const std::vector<ToolCall>& calls) {
   return jinja::make_list(std::move(list));
 }
 
+// False: nothing was.
+bool add_what_is_left_out(json::array& tools) {
+  const json::value parameters{{"type", "object"}, {"properties", json::object{}}};
+  bool added = false;
+  for (json::value& tool : tools) {
+    json::object* object = tool.if_object();
+    json::value* function = object != nullptr ? object->if_contains("function") : nullptr;
+    if (function == nullptr || !function->is_object()) continue;
+    added = function->get_object().emplace("description", "").second || added;
+    added = function->get_object().emplace("parameters", parameters).second || added;
+  }
+  return added;
+}
+
 }  // namespace
 
 ChatTemplate::ChatTemplate(const Tokenizer& tokenizer, std::string origin)
@@ -168,6 +182,13 @@ void ChatTemplate::study() {
     return text.ok() && text->view().find("vitrine-probe") != std::string_view::npos;
   };
   parts_ = !shows(false) && shows(true);
+  // Clients send calls back without content; some templates fail on that, or write "None".
+  ChatMessage calls;
+  calls.role = "assistant", calls.has_content = false;
+  calls.tool_calls.push_back({.id = "callprobe", .name = "f", .arguments = "{}"});
+  probe.messages.push_back(std::move(calls));
+  auto text = render_with(probe, parts_);
+  empty_content_ = !text.ok() || text->view().find("None") != std::string_view::npos;
 }
 
 void ChatTemplate::find_stops() {
@@ -189,7 +210,7 @@ void ChatTemplate::find_stops() {
 Value ChatTemplate::message_value(const ChatMessage& m, bool parts) const {
   jinja::Dict out;
   out.set("role", Text(m.role));
-  if (!m.has_content) {
+  if (!m.has_content && !empty_content_) {
     out.set("content", jinja::None{});
   } else if (parts) {
     jinja::Dict part;
@@ -209,8 +230,14 @@ Value ChatTemplate::message_value(const ChatMessage& m, bool parts) const {
   return make_dict(std::move(out));
 }
 
+// Some templates insist on what a function may leave out: GPT-OSS's on a description.
 Result<Text> ChatTemplate::render(const ChatInput& input) const {
-  return render_with(input, parts_);
+  auto text = render_with(input, parts_);
+  if (text.ok() || text.error().code == ErrorCode::kInvalid) return text;
+  ChatInput whole = input;
+  if (!add_what_is_left_out(whole.tools)) return text;
+  auto again = render_with(whole, parts_);
+  return again.ok() ? std::move(again) : std::move(text);
 }
 
 Result<Text> ChatTemplate::render_with(const ChatInput& input, bool parts) const {

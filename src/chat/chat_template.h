@@ -73,7 +73,8 @@ class ChatTemplate {
   const Tokenizer& tokenizer_;
   std::string origin_, source_;
   bool fallback_ = false;
-  bool parts_ = false;  // the template wants content as a list of parts
+  bool parts_ = false;          // the template wants content as a list of parts
+  bool empty_content_ = false;  // it wants some where there is none
   std::vector<std::pair<std::string, std::unique_ptr<jinja::Template>>> templates_;
   const ToolFormat* tools_ = nullptr;
   ReasoningTags reasoning_;

@@ -1,6 +1,6 @@
 #include "chat/chat_template.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <fstream>
 #include <sstream>
@@ -79,6 +79,41 @@ TEST(ChatTemplate, ChatMLHasAPlaceForTools) {
       text.npos)
       << text;
   EXPECT_EQ(text.find("S\n\n"), text.rfind("S\n\n"));
+}
+
+TEST(ChatTemplate, AFunctionMayLeaveOutWhatATemplateInsistsOn) {
+  auto words = tokenizer();
+  auto shown = [&](const char* source, const char* tool) {
+    auto chat = ChatTemplate::from_source(source, "test", *words);
+    EXPECT_TRUE(chat.ok());
+    ChatInput input;
+    input.tools.push_back(json::parse(tool));
+    return rendered(**chat, input);
+  };
+  const char* insists = "{{ '// ' + tools[0].function.description }}{{ tools[0].function.name }}";
+  EXPECT_EQ(shown(insists, R"({"function":{"name":"f"}})"), "// f");
+  EXPECT_EQ(shown(insists, R"({"function":{"name":"f","description":"d "}})"), "// d f");
+  // What does not insist sees what the client sent.
+  EXPECT_EQ(shown("{{ tools[0].function | tojson }}", R"({"function":{"name":"f"}})"),
+            R"({"name": "f"})");
+  EXPECT_THAT(shown(insists, "5"), ::testing::HasSubstr("line 1"));
+  EXPECT_THAT(shown("{{ tools[0].function.color.x }}", R"({"function":{"name":"f"}})"),
+              ::testing::HasSubstr("color"));
+}
+
+TEST(ChatTemplate, CallsNeedNoContent) {
+  auto words = tokenizer();
+  auto shown = [&](const char* source) {
+    auto chat = ChatTemplate::from_source(source, "test", *words);
+    EXPECT_TRUE(chat.ok());
+    ChatInput input = conversation({{"user", "a"}, {"assistant", ""}});
+    input.messages[1].has_content = false;
+    input.messages[1].tool_calls.push_back({"id", "f", "{}"});
+    return rendered(**chat, input);
+  };
+  EXPECT_EQ(shown("{{ messages[1].content }}!"), "!");
+  EXPECT_EQ(shown("{{ 'x' in messages[1].content }}"), "False");
+  EXPECT_EQ(shown("{{ messages[1].content is none }}"), "True");
 }
 
 TEST(ChatTemplate, ErrorsNameTheTemplate) {

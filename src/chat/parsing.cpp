@@ -76,6 +76,23 @@ std::string TrimStream::push(std::string_view text) {
   return out.append(text.substr(0, last + 1));
 }
 
+bool in_json_string(char c, bool& quoted, bool& escaped) {
+  if (!quoted) return quoted = c == '"';
+  if (escaped)
+    escaped = false;
+  else if (c == '\\')
+    escaped = true;
+  else if (c == '"')
+    quoted = false;
+  return true;
+}
+
+void JsonQuotes::push(std::string_view text) {
+  if (!begun_ && !text.empty()) begun_ = true, object_ = text[0] == '{';
+  for (char c : text)
+    if (object_) in_json_string(c, quoted_, escaped_);
+}
+
 std::string_view trimmed(std::string_view text) {
   std::size_t first = text.find_first_not_of(kSpace);
   if (first == text.npos) return {};

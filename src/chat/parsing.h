@@ -59,6 +59,19 @@ class TrimStream {
   bool begun_ = false;
 };
 
+// Whether a text that is a JSON object, so far, is inside a string; other text never is.
+class JsonQuotes {
+ public:
+  void push(std::string_view text);
+  bool quoted() const { return quoted_; }
+
+ private:
+  bool begun_ = false, object_ = false, quoted_ = false, escaped_ = false;
+};
+
+// Whether `c` is part of a JSON string, its quotes included.
+bool in_json_string(char c, bool& quoted, bool& escaped);
+
 std::string_view trimmed(std::string_view text);
 
 // {"name": .., "arguments" or "parameters": ..}; arguments may be text that holds JSON.

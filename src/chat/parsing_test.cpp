@@ -87,6 +87,16 @@ const std::vector<Sample>& samples() {
        "Sure.",
        "",
        {{"f", "{\"a\": 1}"}, {"g", "{}"}}},
+      {"mistral_args",
+       "[TOOL_CALLS]get_time[ARGS]{\"zone\": \"[ARGS]\"}[TOOL_CALLS]g[ARGS]{}",
+       "",
+       "",
+       {{"get_time", "{\"zone\": \"[ARGS]\"}"}, {"g", "{}"}}},
+      {"mistral_args",
+       "<think>hm</think>I look.[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": 1}}]",
+       "I look.",
+       "hm",
+       {{"f", "{\"a\": 1}"}}},
       {"mistral", "[TOOL_CALLS] nonsense", "[TOOL_CALLS] nonsense", "", {}},
       {"deepseek",
        "Look.\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\":"
@@ -96,7 +106,7 @@ const std::vector<Sample>& samples() {
        "Look.",
        "",
        {{"f", "{\"a\": 1}"}, {"g", "{}"}}},
-      {"deepseek",
+      {"deepseek_v31",
        "why</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": "
        "1}<｜tool▁call▁end｜>"
        "<｜tool▁calls▁end｜>",
@@ -191,6 +201,34 @@ const std::vector<Sample>& samples() {
        "",
        {{"f", "{\"a\":\n1}"}, {"g", "{}"}}},
       {"harmony", "no channels here", "no channels here", "", {}},
+      // A marker in a string is text.
+      {"mistral_args",
+       "[TOOL_CALLS]f[ARGS]{\"a\": \"[TOOL_CALLS]g[ARGS]\"}[TOOL_CALLS]h[ARGS]{}",
+       "",
+       "",
+       {{"f", "{\"a\": \"[TOOL_CALLS]g[ARGS]\"}"}, {"h", "{}"}}},
+      {"mistral",
+       "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": \"\\\"[TOOL_CALLS]\"}}]",
+       "",
+       "",
+       {{"f", "{\"a\": \"\\\"[TOOL_CALLS]\"}"}}},
+      {"deepseek",
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": \"<｜tool▁call▁end｜>\"}"
+       "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+       "",
+       "",
+       {{"f", "{\"a\": \"<｜tool▁call▁end｜>\"}"}}},
+      {"harmony",
+       "<|channel|>commentary to=functions.f<|message|>{\"a\": \"<|end|> \\\" <|start|>\"}<|call|>",
+       "",
+       "",
+       {{"f", "{\"a\": \"<|end|> \\\" <|start|>\"}"}}},
+      {"harmony",
+       "<|channel|>commentary to=python code<|message|>print(\"<|end|><|start|>assistant<|channel|>"
+       "final<|message|>ok<|return|>",
+       "ok",
+       "",
+       {{"python", "print(\""}}},
   };
   return kAll;
 }
@@ -247,7 +285,7 @@ TEST(AnswerParser, ArgumentsComeAsTheyAreWritten) {
       {"hermes", "<tool_call>\n{\"name\": \"f\", \"arguments\": " + arguments + "}\n</tool_call>"},
       {"llama3", "{\"name\": \"f\", \"parameters\": " + arguments + "}"},
       {"mistral", "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": " + arguments + "}]"},
-      {"mistral", "[TOOL_CALLS]f[ARGS]" + arguments},
+      {"mistral_args", "[TOOL_CALLS]f[ARGS]" + arguments},
       {"deepseek", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n" +
                        arguments + "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
       {"harmony", "<|channel|>commentary to=functions.f <|constrain|>json<|message|>" + arguments +
@@ -287,7 +325,9 @@ TEST(AnswerParser, FormatsAreRecognisedFromTheTemplate) {
   EXPECT_EQ(name("<|start_header_id|> {\"name\": .., \"parameters\": ..}"), "llama3");
   EXPECT_EQ(name("<|python_tag|>"), "llama3");
   EXPECT_EQ(name("[AVAILABLE_TOOLS] [TOOL_CALLS]"), "mistral");
-  EXPECT_EQ(name("<｜tool▁call▁begin｜>"), "deepseek");
+  EXPECT_EQ(name("[TOOL_CALLS]{{ name }}[ARGS]{{ arguments }}"), "mistral_args");
+  EXPECT_EQ(name("<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json"), "deepseek");
+  EXPECT_EQ(name("<｜tool▁call▁begin｜>"), "deepseek_v31");
   EXPECT_EQ(name("<|channel|>final<|message|>"), "harmony");
   EXPECT_EQ(name("<|im_start|>"), "none");
   EXPECT_EQ(find_reasoning_tags("x </think> y").begin, "<think>");

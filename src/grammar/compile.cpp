@@ -178,6 +178,10 @@ Status write_spec(Program& program, const ConstraintSpec& spec, std::string_view
   return Ok{};
 }
 
+std::string name_of(const ConstraintSpec& spec) {
+  return spec.name.empty() ? kKindNames[static_cast<int>(spec.kind)] : spec.name;
+}
+
 }  // namespace
 
 std::string cache_key(const ConstraintSpec& spec) {
@@ -204,18 +208,26 @@ std::string cache_key(const ConstraintSpec& spec) {
                   t.lazy,
                   t.trigger,
                   prelude,
-                  spelled};
+                  spelled,
+                  spec.before_instead,
+                  spec.instead ? cache_key(*spec.instead) : ""};
   return json::serialize(all);
 }
 
 }  // namespace grammar
 
 Result<grammar::Machine> compile_machine(const ConstraintSpec& spec) {
-  const std::string what =
-      spec.name.empty() ? grammar::kKindNames[static_cast<int>(spec.kind)] : spec.name;
+  const std::string what = grammar::name_of(spec);
   grammar::Budget budget;
+  budget.what = what;
   grammar::Program program;
   VT_RETURN_IF_ERROR(grammar::write_spec(program, spec, what, budget));
+  if (spec.instead) {
+    const std::uint32_t calls = program.root;
+    VT_RETURN_IF_ERROR(
+        grammar::write_spec(program, *spec.instead, grammar::name_of(*spec.instead), budget));
+    grammar::write_either(program, calls, spec.before_instead);
+  }
   if (spec.prelude) grammar::write_prelude(program, *spec.prelude);
   return grammar::link(program, what, budget);
 }

@@ -20,6 +20,8 @@ Result<std::uint32_t> add_schema(Program& program, const boost::json::value& sch
 // Make rules around others and the outer one the root; see ToolCallSpec and Prelude.
 Status write_tools(Program& program, const ToolCallSpec& tools, std::string_view what,
                    SchemaOptions options, Budget& budget);
+// Either what rule `one` derives, or `before` and then what the root does.
+void write_either(Program& program, std::uint32_t one, std::string_view before);
 void write_prelude(Program& program, const ConstraintSpec::Prelude& prelude);
 
 }  // namespace vitrine::grammar

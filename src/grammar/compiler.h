@@ -54,6 +54,9 @@ struct ConstraintSpec {
   boost::json::value schema = {};
   std::vector<std::string> choices = {};
   ToolCallSpec tools = {};
+  // With kToolCalls: instead of calls, `before_instead` and text of this form.
+  std::shared_ptr<const ConstraintSpec> instead = {};
+  std::string before_instead = {};
   // Reasoning in front of the text:  begin ANYTHING end next  or  without
   struct Prelude {
     std::string begin = {}, end = {};  // of what is free; an empty end: there is none

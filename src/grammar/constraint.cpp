@@ -28,9 +28,11 @@ ConstraintMatcher::ConstraintMatcher(std::shared_ptr<const Constraint> constrain
 std::shared_ptr<const TokenMask> ConstraintMatcher::mask() {
   auto mask = constraint_->masks().mask(configs_, frames_);
   std::shared_ptr<TokenMask> own;
+  const std::vector<Config> from = in_framing();
   for (const auto& [id, text] : constraint_->spelled()) {
+    if (from.empty() || id >= constraint_->trie().vocab()) continue;
     ConstraintMatcher ahead = *this;
-    if (id >= constraint_->trie().vocab() || !ahead.accept_text(text)) continue;
+    if (!ahead.accept_from(from, text)) continue;
     if (!own) own = std::make_shared<TokenMask>(*mask);
     own->set(id);
   }
@@ -40,16 +42,15 @@ std::shared_ptr<const TokenMask> ConstraintMatcher::mask() {
 bool ConstraintMatcher::accept(std::int32_t token) {
   if (token < 0 || token >= constraint_->trie().vocab()) return false;
   for (const auto& [id, text] : constraint_->spelled())
-    if (id == token) return accept_text(text);
+    if (id == token) return accept_from(in_framing(), text);
   const std::string& piece = constraint_->trie().piece(token);
   return !piece.empty() && accept_text(piece);
 }
 
-bool ConstraintMatcher::accept_text(std::string_view text) {
+bool ConstraintMatcher::follow(std::string_view text, std::vector<Config>& now, bool& ended,
+                               bool& overflowed) {
   Stepper stepper(constraint_->machine(), frames_);
-  const std::size_t before = frames_.size();
-  std::vector<Config> now = configs_, next;
-  bool ended = ended_;
+  std::vector<Config> next;
   for (char c : text) {
     next.clear();
     stepper.step(now, static_cast<std::uint8_t>(c), next);
@@ -57,7 +58,34 @@ bool ConstraintMatcher::accept_text(std::string_view text) {
     now.swap(next);
     if (now.empty() && !ended) break;
   }
-  if (now.empty() && !ended) {
+  overflowed = stepper.overflowed();
+  return !now.empty() || ended;
+}
+
+std::vector<Config> ConstraintMatcher::in_framing() const {
+  std::vector<Config> out;
+  if (constraint_->spelled().empty()) return out;
+  const grammar::Machine& machine = constraint_->machine();
+  for (const Config& c : configs_)
+    if (machine.rule(machine.rule_of(c.state)).framing) out.push_back(c);
+  return out;
+}
+
+bool ConstraintMatcher::accept_text(std::string_view text) { return accept_from(configs_, text); }
+
+bool ConstraintMatcher::accept_from(std::vector<Config> from, std::string_view text) {
+  const std::size_t before = frames_.size();
+  std::vector<Config> now = from;
+  bool ended = ended_, overflowed = false;
+  bool found = follow(text, now, ended, overflowed);
+  // A mask looks at stacks one by one; together there may be more than are kept.
+  for (std::size_t i = 0; !found && overflowed && i < from.size(); ++i) {
+    frames_.truncate(before);
+    now = {from[i]};
+    bool some = false;
+    found = follow(text, now, ended, some);
+  }
+  if (!found) {
     frames_.truncate(before);
     return false;
   }

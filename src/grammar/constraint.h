@@ -58,6 +58,12 @@ class ConstraintMatcher {
   bool accept_text(std::string_view text);
 
  private:
+  // The stacks that a special token's text may go on from: a marker is none inside a string.
+  std::vector<grammar::Config> in_framing() const;
+  bool accept_from(std::vector<grammar::Config> from, std::string_view text);
+  // Where the text gets from `now`; whether it may come.
+  bool follow(std::string_view text, std::vector<grammar::Config>& now, bool& ended,
+              bool& overflowed);
   void compact();
 
   std::shared_ptr<const Constraint> constraint_;

@@ -1,34 +1,11 @@
 #include "grammar/dfa.h"
 
 #include <algorithm>
-#include <unordered_map>
+
+#include "grammar/numbering.h"
 
 namespace vitrine::grammar {
 namespace {
-
-struct VectorHash {
-  std::size_t operator()(const std::vector<std::uint32_t>& v) const {
-    std::uint64_t h = v.size();
-    for (std::uint32_t x : v) h = (h ^ x) * 0x9E3779B97F4A7C15ull, h ^= h >> 29;
-    return h;
-  }
-};
-
-// Numbers for lists, in the order of their first appearance.
-class Numbering {
- public:
-  std::pair<std::uint32_t, bool> insert(std::vector<std::uint32_t> key) {
-    auto [it, added] = ids_.try_emplace(std::move(key), static_cast<std::uint32_t>(ids_.size()));
-    if (added) keys_.push_back(&it->first);
-    return {it->second, added};
-  }
-  const std::vector<std::uint32_t>& key(std::uint32_t id) const { return *keys_[id]; }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(keys_.size()); }
-
- private:
-  std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, VectorHash> ids_;
-  std::vector<const std::vector<std::uint32_t>*> keys_;  // nodes of the map stay where they are
-};
 
 // Keeps the states marked true, in their order. The start must be among them, or nothing is.
 void keep_states(Dfa& dfa, const std::vector<bool>& keep) {
@@ -121,27 +98,27 @@ void Dfa::trim() {
 void Dfa::minimize(Budget& budget) {
   trim();
   if (size() < 2) return;
-  std::vector<std::uint32_t> block(label);
+  std::vector<std::uint32_t> block(label), refined(size()), key;
   std::uint32_t blocks = 0;
+  Numbering numbers;
   while (true) {
     // A long chain takes as many rounds as it has states; such an automaton is small already.
     constexpr std::uint64_t kPerRound = 4;
     const std::uint64_t cost = std::uint64_t{size()} * (classes + 4) / kPerRound;
     if (cost > (budget.work - std::min(budget.work, budget.used)) / 8) return;
     budget.spend(cost);
-    Numbering numbers;
-    std::vector<std::uint32_t> refined(size());
+    numbers.clear();
     for (StateId s = 0; s < size(); ++s) {
-      std::vector<std::uint32_t> key{block[s]};
+      key.assign(1, block[s]);
       for (std::uint32_t c = 0; c < classes; ++c) {
         StateId t = next[s * classes + c];
         key.push_back(t == kDead ? kDead : block[t]);
       }
       if (!letters.empty())
         for (const LetterEdge& e : letters[s]) key.push_back(e.letter), key.push_back(block[e.to]);
-      refined[s] = numbers.insert(std::move(key)).first;
+      refined[s] = numbers.insert(key).first;
     }
-    block = std::move(refined);
+    block.swap(refined);
     if (numbers.size() == blocks) break;
     blocks = numbers.size();
   }
@@ -220,13 +197,17 @@ void Nfa::copy(StateId from, StateId to, const Dfa& dfa) {
 class Determinizer {
  public:
   Determinizer(const Nfa& nfa, StateId final, Budget& budget)
-      : nfa_(nfa), final_(final), budget_(budget), mark_(nfa.size(), 0) {}
+      : nfa_(nfa), final_(final), budget_(budget), kept_(nfa.size(), 0), mark_(nfa.size(), 0) {
+    kept_[final] = 1;
+    for (StateId s = 0; s < nfa.size(); ++s)
+      for (std::uint32_t e = nfa.first_[s]; e != kDead; e = nfa.edges_[e].next)
+        if (nfa.edges_[e].kind != Kind::kEpsilon) kept_[s] = 1;
+  }
 
   Result<Dfa> run(StateId start) {
     find_classes();
     std::vector<StateId> set{start};
-    close(set, true, false);
-    sets_.insert(std::move(set));
+    number(set, true);
     for (StateId s = 0; s < sets_.size(); ++s)
       if (sets_.size() > budget_.states || !expand(s)) return budget_.exhausted();
     if (std::all_of(out_.letters.begin(), out_.letters.end(), [](auto& l) { return l.empty(); }))
@@ -251,7 +232,7 @@ class Determinizer {
     targets_.resize(out_.classes);
   }
 
-  // Adds what is reached without a symbol. Sorted.
+  // Adds what is reached without a symbol.
   void close(std::vector<StateId>& set, bool begin, bool end) {
     ++round_;
     std::size_t kept = 0;
@@ -267,17 +248,25 @@ class Determinizer {
         if (free && mark_[edge.to] != round_) mark_[edge.to] = round_, set.push_back(edge.to);
       }
     }
-    std::sort(set.begin(), set.end());
   }
 
   StateId target(std::vector<StateId>& set) {
     if (set.empty()) return kDead;
-    close(set, false, false);
-    return sets_.insert(std::exchange(set, {})).first;
+    const StateId found = number(set, false);
+    set.clear();
+    return found;
+  }
+
+  StateId number(std::vector<StateId>& set, bool begin) {
+    close(set, begin, false);
+    std::erase_if(set, [&](StateId s) { return kept_[s] == 0; });
+    std::sort(set.begin(), set.end());
+    steps_ += set.size();
+    return sets_.insert(set).first;
   }
 
   bool expand(StateId s) {
-    for (StateId n : sets_.key(s)) {
+    for (StateId n : sets_[s]) {
       for (std::uint32_t e = nfa_.first_[n]; e != kDead; e = nfa_.edges_[e].next) {
         const Nfa::Edge& edge = nfa_.edges_[e];
         ++steps_;
@@ -291,9 +280,9 @@ class Determinizer {
     }
     for (std::uint32_t c = 0; c < out_.classes; ++c) out_.next.push_back(target(targets_[c]));
     add_letters();
-    std::vector<StateId> at_end = sets_.key(s);
-    close(at_end, s == 0, true);
-    out_.label.push_back(std::binary_search(at_end.begin(), at_end.end(), final_) ? 1 : 0);
+    at_end_.assign(sets_[s].begin(), sets_[s].end());
+    close(at_end_, s == 0, true);
+    out_.label.push_back(mark_[final_] == round_ ? 1 : 0);
     steps_ += out_.classes;
     return budget_.spend(std::exchange(steps_, 0));
   }
@@ -319,7 +308,10 @@ class Determinizer {
   Numbering sets_;
   std::vector<std::vector<StateId>> targets_;  // by class, of the set being expanded
   std::vector<LetterEdge> letters_;
-  std::vector<std::uint32_t> mark_;
+  std::vector<StateId> at_end_;
+  // States that sets are told apart by: those from which all goes without a symbol add nothing.
+  std::vector<std::uint8_t> kept_;
+  std::vector<std::uint32_t> mark_;  // the round in which a state was reached
   std::uint32_t round_ = 0;
   std::uint64_t steps_ = 0;
 };
@@ -332,21 +324,21 @@ Result<Dfa> product(const Dfa& a, const Dfa& b, Combine combine, Budget& budget)
   Dfa out;
   Numbering classes, states;
   for (int i = 0; i < 256; ++i)
-    out.class_of[i] =
-        static_cast<std::uint8_t>(classes.insert({a.class_of[i], b.class_of[i]}).first);
+    out.class_of[i] = static_cast<std::uint8_t>(
+        classes.insert(std::array<std::uint32_t, 2>{a.class_of[i], b.class_of[i]}).first);
   out.classes = classes.size();
   auto number = [&](StateId x, StateId y) {
     if ((x == kDead && combine(0, 1) == 0) || (y == kDead && combine(1, 0) == 0)) return kDead;
-    return x == kDead && y == kDead ? kDead : states.insert({x, y}).first;
+    return x == kDead && y == kDead ? kDead : states.insert(std::array{x, y}).first;
   };
   if (number(a.empty() ? kDead : 0, b.empty() ? kDead : 0) == kDead) return Dfa{};
   for (StateId s = 0; s < states.size(); ++s) {
-    if (states.size() > budget.states || !budget.spend(out.classes)) return budget.exhausted();
-    const StateId x = states.key(s)[0], y = states.key(s)[1];
+    if (states.size() > budget.states || !budget.spend(2 * out.classes)) return budget.exhausted();
+    const StateId x = states[s][0], y = states[s][1];
     out.label.push_back(combine(x == kDead ? 0 : a.label[x], y == kDead ? 0 : b.label[y]));
     for (std::uint32_t c = 0; c < out.classes; ++c) {
-      const StateId tx = x == kDead ? kDead : a.next[x * a.classes + classes.key(c)[0]];
-      const StateId ty = y == kDead ? kDead : b.next[y * b.classes + classes.key(c)[1]];
+      const StateId tx = x == kDead ? kDead : a.next[x * a.classes + classes[c][0]];
+      const StateId ty = y == kDead ? kDead : b.next[y * b.classes + classes[c][1]];
       out.next.push_back(number(tx, ty));
     }
   }

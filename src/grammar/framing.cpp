@@ -58,8 +58,8 @@ bool usable(const ToolCallSpec& tools) {
 Status write_tools(Program& program, const ToolCallSpec& tools, std::string_view what,
                    SchemaOptions options, Budget& budget) {
   if (!usable(tools)) return make_error(ErrorCode::kInvalid, "{}: no call can be made of it", what);
-  program.root = program.add_rule("root");
-  const std::uint32_t call = program.add_rule("call");
+  program.root = program.add_framing("root");
+  const std::uint32_t call = program.add_framing("call");
   {
     Program::Rule& rule = program.rules[call];
     for (const ToolCallSpec::Alternative& a : tools.alternatives) {
@@ -95,8 +95,17 @@ Status write_tools(Program& program, const ToolCallSpec& tools, std::string_view
   return Ok{};
 }
 
+void write_either(Program& program, std::uint32_t one, std::string_view before) {
+  const std::uint32_t other = std::exchange(program.root, program.add_framing("either"));
+  Program::Rule& rule = program.rules[program.root];
+  StateId ready = rule.nfa.add();
+  rule.nfa.letter(rule.start, rule.final, program.letter(Op::kCall, one));
+  rule.nfa.text(rule.start, ready, before);
+  rule.nfa.letter(ready, rule.final, program.letter(Op::kCall, other));
+}
+
 void write_prelude(Program& program, const ConstraintSpec::Prelude& prelude) {
-  const std::uint32_t body = std::exchange(program.root, program.add_rule("whole"));
+  const std::uint32_t body = std::exchange(program.root, program.add_framing("whole"));
   Program::Rule& rule = program.rules[program.root];
   StateId ready = rule.nfa.add();
   rule.nfa.letter(ready, rule.final, program.letter(Op::kCall, body));

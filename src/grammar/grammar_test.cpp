@@ -170,6 +170,21 @@ TEST(ToolCalls, SpecialTokensMayStandForTheirText) {
   EXPECT_FALSE(matcher.mask()->test('a'));
 }
 
+TEST(ToolCalls, SpecialTokensAreNoPartOfArguments) {
+  std::vector<std::string> pieces = byte_pieces();
+  pieces.emplace_back();
+  ConstraintSpec spec{.kind = Kind::kToolCalls};
+  spec.tools.alternatives = {{"f", parse(R"({"type":"string"})"), "!"}};
+  spec.tools.begin = spec.tools.separator = "[CALL]", spec.tools.max_calls = 2;
+  spec.spelled_tokens = {{256, "[CALL]"}};
+  ConstraintCompiler compiler(pieces);
+  ConstraintMatcher matcher(*compiler.compile(spec));
+  ASSERT_TRUE(matcher.accept(256) && matcher.accept_text("f\"a"));
+  EXPECT_FALSE(matcher.mask()->test(256) || matcher.accept(256));
+  ASSERT_TRUE(matcher.accept_text("[CALL]\"!"));
+  EXPECT_TRUE(matcher.mask()->test(256) && matcher.accept(256));
+}
+
 TEST(Compiler, KeepsWhatItCompiled) {
   ConstraintCompiler compiler(byte_pieces());
   auto a = compiler.compile(regex("a+")), b = compiler.compile(regex("a+"));

@@ -5,10 +5,16 @@
 namespace vitrine::grammar {
 
 std::uint32_t Program::add_rule(std::string name, bool container) {
-  Rule& rule = rules.emplace_back(Rule{std::move(name), {}, 0, 0, container});
+  Rule& rule = rules.emplace_back(Rule{std::move(name), {}, 0, 0, container, false});
   rule.start = rule.nfa.add();
   rule.final = rule.nfa.add();
   return static_cast<std::uint32_t>(rules.size() - 1);
+}
+
+std::uint32_t Program::add_framing(std::string name) {
+  const std::uint32_t made = add_rule(std::move(name));
+  rules[made].framing = true;
+  return made;
 }
 
 std::uint32_t Program::letter(Op op, std::uint32_t arg) {
@@ -22,6 +28,13 @@ std::uint32_t Program::counter(std::uint64_t min, std::uint64_t max) {
   auto it = std::find(counters.begin(), counters.end(), wanted);
   if (it == counters.end()) it = counters.insert(it, wanted);
   return static_cast<std::uint32_t>(it - counters.begin());
+}
+
+// Rules lie one after the other; one without states begins where the next one does.
+std::uint32_t Machine::rule_of(StateId s) const {
+  auto after = std::upper_bound(rules_.begin(), rules_.end(), s,
+                                [](StateId state, const Rule& r) { return state < r.start; });
+  return static_cast<std::uint32_t>(after - rules_.begin()) - 1;
 }
 
 std::size_t Machine::bytes() const {
@@ -171,7 +184,9 @@ class Linker {
     for (const Dfa& dfa : dfas_) {
       base.push_back(states);
       states += dfa.size();
-      out_.rules_.push_back({base.back(), program_.rules[base.size() - 1].container});
+      const std::size_t r = base.size() - 1;
+      const Program::Rule& rule = program_.rules[r];
+      out_.rules_.push_back({base.back(), rule.container, nullable_[r], rule.framing});
     }
     if (states > budget_.states) return budget_.exhausted();
     join_classes();
@@ -186,10 +201,11 @@ class Linker {
     return Ok{};
   }
 
+  // The quotation mark is in a class of its own: it ends counted strings.
   void join_classes() {
     std::map<std::vector<std::uint8_t>, std::uint8_t> ids;
     for (int b = 0; b < 256; ++b) {
-      std::vector<std::uint8_t> key;
+      std::vector<std::uint8_t> key{b == '"'};
       for (const Dfa& dfa : dfas_) key.push_back(dfa.class_of[b]);
       auto [it, added] = ids.try_emplace(std::move(key), static_cast<std::uint8_t>(ids.size()));
       out_.class_of_[b] = it->second;

@@ -51,7 +51,8 @@ struct Program {
     std::string name;
     Nfa nfa;
     StateId start, final;
-    bool container;  // one level of nesting; see kMaxNesting
+    bool container;        // one level of nesting; see kMaxNesting
+    bool framing = false;  // what is around constrained text, where formats have their markers
   };
   std::deque<Rule> rules;
   std::vector<std::pair<Op, std::uint32_t>> letters;
@@ -60,6 +61,7 @@ struct Program {
   std::uint32_t root = 0;
 
   std::uint32_t add_rule(std::string name, bool container = false);
+  std::uint32_t add_framing(std::string name);
   std::uint32_t letter(Op op, std::uint32_t arg = 0);
   std::uint32_t counter(std::uint64_t min, std::uint64_t max);
 
@@ -87,8 +89,13 @@ class Machine {
   struct Rule {
     StateId start;
     bool container;
+    bool nullable;  // may end where it begins
+    bool framing;
   };
 
+  // Bytes of one class lead to the same state from every state.
+  std::uint8_t class_of(std::uint8_t byte) const { return class_of_[byte]; }
+  std::uint32_t classes() const { return classes_; }
   StateId next(StateId s, std::uint8_t byte) const { return next_[s * classes_ + class_of_[byte]]; }
   std::uint8_t flags(StateId s) const { return flags_[s]; }
   std::span<const Action> actions(StateId s) const {
@@ -98,6 +105,8 @@ class Machine {
   // Bits of the labels that a key may still turn out to have.
   std::span<const std::uint64_t> reach(StateId s) const { return reach_[extra_[s]]; }
   const Rule& rule(std::uint32_t i) const { return rules_[i]; }
+  std::uint32_t rules() const { return static_cast<std::uint32_t>(rules_.size()); }
+  std::uint32_t rule_of(StateId s) const;
   const Counter& counter(std::uint32_t i) const { return counters_[i]; }
   const ObjectSpec& object(std::uint32_t i) const { return objects_[i]; }
   StateId start() const { return rules_[root_].start; }

@@ -156,6 +156,7 @@ BENCHMARK_CAPTURE(kept_masks, any_json, any_json)->Unit(benchmark::kMillisecond)
 BENCHMARK_CAPTURE(kept_masks, grammar, arithmetic)->Unit(benchmark::kMillisecond)->Iterations(100);
 BENCHMARK_CAPTURE(compile, schema, person)->Unit(benchmark::kMillisecond)->Iterations(20);
 BENCHMARK_CAPTURE(compile, any_json, any_json)->Unit(benchmark::kMillisecond)->Iterations(20);
+BENCHMARK_CAPTURE(compile, program, program)->Unit(benchmark::kMillisecond)->Iterations(20);
 
 }  // namespace
 }  // namespace vitrine::grammar

@@ -77,6 +77,85 @@ TEST(Masks, AreTheTokensThatCanBeAccepted) {
   }
 }
 
+// Every token of the vocabulary, one by one.
+void expect_exact(ConstraintMatcher& matcher, const TokenTrie& trie, const std::string& grammar) {
+  auto mask = matcher.mask();
+  for (std::int32_t id = 0; id < trie.vocab(); ++id) {
+    ConstraintMatcher ahead = matcher;
+    ASSERT_EQ(ahead.accept(id), mask->test(id)) << '"' << trie.piece(id) << "\" under\n" << grammar;
+  }
+}
+
+void follow_random_text(ConstraintCompiler& compiler, const std::string& grammar, int steps,
+                        std::mt19937& rng) {
+  auto constraint = compiler.compile(gbnf(grammar));
+  ASSERT_TRUE(constraint.ok()) << constraint.error().message << '\n' << grammar;
+  ConstraintMatcher matcher(*constraint);
+  const int vocab = compiler.trie().vocab();
+  for (int step = 0; step < steps; ++step) {
+    expect_exact(matcher, compiler.trie(), grammar);
+    if (::testing::Test::HasFatalFailure()) return;
+    auto mask = matcher.mask();
+    if (!mask->any) return;
+    auto id = static_cast<std::int32_t>(rng() % vocab);
+    while (!mask->test(id)) id = (id + 1) % vocab;
+    ASSERT_TRUE(matcher.accept(id));
+  }
+}
+
+// A rule of three parts that begins with a byte, so that it is not left-recursive.
+std::string random_rule(std::mt19937& rng, int rules) {
+  auto pick = [&](std::initializer_list<const char*> all) {
+    return std::string(*(all.begin() + rng() % all.size()));
+  };
+  auto part = [&] {
+    const std::string rule = "r" + std::to_string(rng() % rules);
+    switch (rng() % 5) {
+      case 0:
+        return rule;
+      case 1:
+        return "(" + rule + " | " + pick({"\"the\"", "[a-z ]+", "\": \""}) + ")";
+      case 2:
+        return pick({"name", "blank", "[a-z]{0,20}", "[A-Za-z_]+", "[^\"\\n]*", "[a-z]{3}",
+                     "[0-9a-f]{1,300}"});
+      case 3:
+        return pick({"\"con\"", "\" \"", "\",\"", "\"\\\"\"", "\"e\""});
+      default:
+        return "(" + pick({"\"re\"", "[ a-m]", "\" \" [a-z]+"}) + ")" +
+               pick({"*", "+", "?", "{2,5}", "{1,300}", "{260,400}"});
+    }
+  };
+  return pick({"\"a\"", "[a-t]", "\" \"", "\"\\\"\"", "[^ \\n]", "[ \\n]"}) + " " + part() + " " +
+         part() + (rng() % 2 ? " | " + pick({"\"s\"", "[a-z ]{1,9}", "\"}\""}) : "");
+}
+
+TEST(Masks, OfRandomGrammarsAreThoseOfEachTokenAlone) {
+  ConstraintCompiler compiler(made_up_vocabulary(1500));
+  std::mt19937 rng(11);
+  for (int i = 0; i < 30; ++i) {
+    const int rules = 2 + static_cast<int>(rng() % 3);
+    std::string grammar =
+        "root ::= r0 name blank \"\\\"\"\nblank ::= [ ,]{0,90}\nname ::= [a-z]{0,90}\n";
+    for (int r = 0; r < rules; ++r)
+      grammar += fmt::format("r{} ::= {}\n", r, random_rule(rng, rules));
+    // No text of it may have an end.
+    if (!compile_machine(gbnf(grammar)).ok()) continue;
+    follow_random_text(compiler, grammar, 8, rng);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Where every byte makes another stack, a walk forgets sets on the way, but nothing of the matcher.
+TEST(Masks, ManyStacksInOneWalk) {
+  ConstraintCompiler compiler(made_up_vocabulary(6000));
+  std::string mirror = "mirror ::= \"0\"";
+  for (char c : std::string("aeinorstldgu")) mirror += fmt::format(" | \"{}\" mirror \"{}\"", c, c);
+  std::mt19937 rng(5);
+  follow_random_text(
+      compiler, "root ::= mirror \"!\" | wide \"?\"\nwide ::= [^!\\n]{0,40} \"end\"\n" + mirror, 4,
+      rng);
+}
+
 // A copy goes its own way, and replaying the same tokens leads to the same place.
 TEST(Masks, MatchersCanBeCopiedAndReplayed) {
   ConstraintCompiler compiler(made_up_vocabulary(2000));

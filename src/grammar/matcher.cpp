@@ -1,6 +1,7 @@
 #include "grammar/matcher.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace vitrine::grammar {
 namespace {
@@ -78,8 +79,44 @@ void Frames::truncate(std::size_t size) {
   }
 }
 
+void ConfigIndex::clear() {
+  if (used_) std::fill(slots_.begin(), slots_.end(), 0);
+  used_ = false;
+}
+
+std::size_t ConfigIndex::slot(const std::vector<Config>& list, std::size_t from,
+                              const Config& c) const {
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t at = mix(mix(c.state, c.frame), c.count) & mask;
+  while (slots_[at] != 0 && !(list[from + slots_[at] - 1] == c)) at = (at + 1) & mask;
+  return at;
+}
+
+bool ConfigIndex::add(std::vector<Config>& list, std::size_t from, const Config& c) {
+  const std::size_t size = list.size() - from;
+  if (size < kFew) {
+    if (std::find(list.begin() + static_cast<std::ptrdiff_t>(from), list.end(), c) != list.end())
+      return false;
+    list.push_back(c);
+    return true;
+  }
+  if (!used_ || 2 * size >= slots_.size()) {
+    slots_.assign(std::max<std::size_t>(4 * kFew, std::bit_ceil(4 * size)), 0);
+    for (std::size_t i = 0; i < size; ++i)
+      slots_[slot(list, from, list[from + i])] = static_cast<std::uint32_t>(i + 1);
+    used_ = true;
+  }
+  const std::size_t at = slot(list, from, c);
+  if (slots_[at] != 0) return false;
+  list.push_back(c);
+  slots_[at] = static_cast<std::uint32_t>(list.size() - from);
+  return true;
+}
+
 void Stepper::begin(std::size_t from) {
   visited_.clear();
+  visited_index_.clear();
+  out_index_.clear();
   out_from_ = from;
   ended_ = escaped_ = false;
 }
@@ -108,8 +145,7 @@ void Stepper::step(std::span<const Config> in, std::uint8_t byte, std::vector<Co
 void Stepper::enter(const Config& c, std::vector<Config>& out) {
   constexpr std::uint8_t kPlain = Machine::kBytes | Machine::kWide | Machine::kCounted;
   if ((machine_.flags(c.state) & ~kPlain) == 0) {
-    if (std::find(out.begin() + static_cast<std::ptrdiff_t>(out_from_), out.end(), c) == out.end())
-      out.push_back(c);
+    keep(c, out);
     return;
   }
   const std::size_t from = visited_.size();
@@ -128,17 +164,18 @@ void Stepper::close(std::size_t from, std::vector<Config>& out) {
   for (std::size_t i = from; i < visited_.size(); ++i) {
     const Config at = visited_[i];
     const std::uint8_t flags = machine_.flags(at.state);
-    if ((flags & Machine::kBytes) &&
-        std::find(out.begin() + static_cast<std::ptrdiff_t>(out_from_), out.end(), at) == out.end())
-      out.push_back(at);
+    if (flags & Machine::kBytes) keep(at, out);
     if (flags & Machine::kReturn) leave(at);
     if (flags & Machine::kActions)
       for (const Action& action : machine_.actions(at.state)) act(action, at);
   }
-  if (out.size() - out_from_ > kMaxConfigs) {
+}
+
+void Stepper::keep(const Config& c, std::vector<Config>& out) {
+  if (out.size() - out_from_ < kMaxConfigs)
+    out_index_.add(out, out_from_, c);
+  else
     overflowed_ = true;
-    out.resize(out_from_);
-  }
 }
 
 void Stepper::add(const Config& c) {
@@ -147,7 +184,7 @@ void Stepper::add(const Config& c) {
     return;
   }
   if ((machine_.flags(c.state) & Machine::kKey) && !key_possible(c.state, c.frame)) return;
-  if (std::find(visited_.begin(), visited_.end(), c) == visited_.end()) visited_.push_back(c);
+  visited_index_.add(visited_, 0, c);
 }
 
 void Stepper::leave(const Config& c) {

@@ -60,6 +60,21 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
+// Tells which configurations of a growing list are there already.
+class ConfigIndex {
+ public:
+  void clear();
+  // Adds `c` to `list` unless it is there from the `from`-th on. All of these came by this.
+  bool add(std::vector<Config>& list, std::size_t from, const Config& c);
+
+ private:
+  static constexpr std::size_t kFew = 16;  // up to which looking through them is faster
+  std::size_t slot(const std::vector<Config>& list, std::size_t from, const Config& c) const;
+
+  std::vector<std::uint32_t> slots_;  // open addressing; place in the list plus 1, 0: free
+  bool used_ = false;
+};
+
 inline constexpr std::uint32_t kMaxNesting = 64;    // of containers
 inline constexpr std::size_t kMaxConfigs = 512;     // stacks at a time
 inline constexpr std::size_t kMaxFrames = 1 << 20;  // of one matcher
@@ -86,13 +101,14 @@ class Stepper {
   // are remembered.
   bool key_possible(StateId s, FrameId frame);
   void remember_keys(FrameId frame) { known_frame_ = frame, known_.clear(); }
-  // Too many stacks at once; the result is not complete.
+  // There were too many stacks at once, and some were dropped.
   bool overflowed() const { return overflowed_; }
 
  private:
   void begin(std::size_t from);
   void enter(const Config& c, std::vector<Config>& out);
   void close(std::size_t from, std::vector<Config>& out);
+  void keep(const Config& c, std::vector<Config>& out);
   void add(const Config& c);
   void act(const Action& action, const Config& c);
   void leave(const Config& c);
@@ -103,6 +119,7 @@ class Stepper {
   const Machine& machine_;
   Frames& frames_;
   std::vector<Config> visited_;
+  ConfigIndex visited_index_, out_index_;
   std::size_t out_from_ = 0;
   bool limits_ = true;
   FrameId known_frame_ = Frames::kBottom;

@@ -21,6 +21,7 @@ TokenTrie::TokenTrie(std::vector<std::string> pieces)
     const std::string& piece = pieces_[id];
     if (last >= 0 && pieces_[last] == piece) {
       last = same_[last] = id;
+      nodes_[path.back()].shared = true;
       continue;
     }
     std::size_t common = 0;
@@ -33,12 +34,14 @@ TokenTrie::TokenTrie(std::vector<std::string> pieces)
     for (std::size_t i = common; i < piece.size(); ++i) {
       path.push_back(static_cast<std::uint32_t>(nodes_.size()));
       nodes_.push_back(
-          {0, -1, static_cast<std::uint8_t>(piece[i]), static_cast<std::uint8_t>(i + 1)});
+          {0, -1, static_cast<std::uint8_t>(piece[i]), static_cast<std::uint8_t>(i + 1), false});
     }
     nodes_[path.back()].token = last = id;
     longest_ = std::max(longest_, static_cast<std::uint32_t>(piece.size()));
   }
-  for (std::uint32_t node : path) nodes_[node].end = static_cast<std::uint32_t>(nodes_.size());
+  const auto size = static_cast<std::uint32_t>(nodes_.size());
+  for (std::uint32_t node : path) nodes_[node].end = size;
+  large_ = std::max<std::uint32_t>(512, size / 8);
 }
 
 }  // namespace vitrine::grammar

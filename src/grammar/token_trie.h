@@ -14,6 +14,13 @@ struct TrieNode {
   std::int32_t token;  // that ends here; -1: none
   std::uint8_t byte;
   std::uint8_t depth;  // 1: the first byte
+  bool shared;         // other tokens have the same bytes
+};
+
+// The nodes below one, or all.
+struct Subtree {
+  std::uint32_t begin, end;
+  std::uint8_t depth;  // of the node they are below; 0: all
 };
 
 // Bits of tokens, as a draw wants them.
@@ -34,6 +41,12 @@ class TokenTrie {
   explicit TokenTrie(std::vector<std::string> pieces);
 
   std::span<const TrieNode> nodes() const { return nodes_; }
+  Subtree whole() const { return {0, static_cast<std::uint32_t>(nodes_.size()), 0}; }
+  Subtree below(std::uint32_t node) const {
+    return {node + 1, nodes_[node].end, nodes_[node].depth};
+  }
+  // Subtrees of more nodes are worth knowledge of their own: there are few.
+  std::uint32_t large() const { return large_; }
   std::int32_t vocab() const { return static_cast<std::int32_t>(pieces_.size()); }
   const std::string& piece(std::int32_t token) const { return pieces_[token]; }
   std::uint32_t longest() const { return longest_; }
@@ -41,6 +54,10 @@ class TokenTrie {
   // Marks the token and all that have the same bytes.
   void mark(std::int32_t token, TokenMask& mask) const {
     for (; token >= 0; token = same_[token]) mask.set(token);
+  }
+  void mark(const TrieNode& node, TokenMask& mask) const {
+    if (node.shared) return mark(node.token, mask);
+    mask.set(node.token);
   }
   void unmark(std::int32_t token, TokenMask& mask) const {
     for (; token >= 0; token = same_[token])
@@ -51,7 +68,7 @@ class TokenTrie {
   std::vector<std::string> pieces_;
   std::vector<std::int32_t> same_;  // the next token with the same bytes
   std::vector<TrieNode> nodes_;
-  std::uint32_t longest_ = 0;
+  std::uint32_t longest_ = 0, large_ = 0;
 };
 
 }  // namespace vitrine::grammar

@@ -32,9 +32,10 @@ ToolCallSpec::Alternative alternative(const CallSyntax& syntax, std::string_view
           arguments_schema(function, enforced), std::string(syntax.suffix)};
 }
 
-// The answer is calls, or with `lazy` text that may go over into calls.
+// The answer is calls; with `lazy` it is text that may go over into calls. `all`: the arguments of
+// every function keep to its schema, not only those of strict ones.
 ConstraintSpec calls_spec(const ToolChoice& choice, const ChatInput& input, const ChatCall& chat,
-                          bool lazy) {
+                          bool lazy, bool all) {
   constexpr std::uint64_t kMostCalls = 16;
   const CallSyntax& syntax = chat.format->syntax;
   ConstraintSpec spec{.kind = ConstraintSpec::Kind::kToolCalls, .name = "tools"};
@@ -57,12 +58,18 @@ ConstraintSpec calls_spec(const ToolChoice& choice, const ChatInput& input, cons
   for (const json::value& tool : input.tools) {
     const json::object& function = tool.at("function").as_object();
     if (choice.name.empty() || std::string_view(function.at("name").as_string()) == choice.name)
-      calls.alternatives.push_back(alternative(syntax, before, function, !lazy || is_strict(tool)));
+      calls.alternatives.push_back(alternative(syntax, before, function, all || is_strict(tool)));
   }
   return spec;
 }
 
-// What the constraint is on; none: the text is free.
+bool is_json(const ConstraintSpec& text) {
+  return text.kind == ConstraintSpec::Kind::kJsonObject ||
+         text.kind == ConstraintSpec::Kind::kJsonSchema;
+}
+
+// What the constraint is on; none: the text is free. With tools, text of a given form may be calls
+// instead.
 std::optional<ConstraintSpec> choose_spec(JsonFields& fields, const ToolChoice& choice,
                                           const ChatInput& input,
                                           std::optional<ConstraintSpec> text,
@@ -73,13 +80,21 @@ std::optional<ConstraintSpec> choose_spec(JsonFields& fields, const ToolChoice& 
                   "how this model writes tool calls is not known from its chat template, so none "
                   "can be required",
                   "unsupported_parameter");
-    if (text) fields.fail("tool_choice", "allowed without other constraints on the text only");
+    // Where all is calls there is no text, and a client that always wants JSON gets none.
+    if (text && !is_json(*text))
+      fields.fail("tool_choice", fmt::format("allowed without {} only", text->name));
     if (fields.error()) return std::nullopt;
-    return calls_spec(choice, input, chat, false);
+    return calls_spec(choice, input, chat, false, true);
   }
-  bool strict = std::any_of(input.tools.begin(), input.tools.end(), is_strict);
-  if (text || !strict || chat.format == nullptr) return text;
-  return calls_spec(choice, input, chat, true);
+  if (chat.format == nullptr || input.tools.empty()) return text;
+  if (text) {
+    ConstraintSpec either = calls_spec(choice, input, chat, false, false);
+    either.before_instead = chat.format->reasoning.answer;
+    either.instead = std::make_shared<const ConstraintSpec>(std::move(*text));
+    return either;
+  }
+  if (std::none_of(input.tools.begin(), input.tools.end(), is_strict)) return text;
+  return calls_spec(choice, input, chat, true, false);
 }
 
 std::optional<Prelude> choose_prelude(const ConstraintSpec& spec, const ChatCall& chat,
@@ -143,6 +158,12 @@ void limit_reasoning(const Api& api, JsonFields& fields, const ChatInput& input,
   request.reasoning = std::move(budget);
 }
 
+// Errors begin with the name of what they are about.
+const std::string& field_at_fault(const ConstraintSpec& spec, const Error& error) {
+  const bool instead = spec.instead && error.message.starts_with(spec.instead->name);
+  return instead ? spec.instead->name : spec.name;
+}
+
 }  // namespace
 
 void constrain_chat(const Api& api, JsonFields& fields, const ToolChoice& choice,
@@ -157,7 +178,8 @@ void constrain_chat(const Api& api, JsonFields& fields, const ToolChoice& choice
       for (std::int32_t id : chat.shown)
         spec->spelled_tokens.emplace_back(id, api.tokenizer->piece(id));
     auto made = api.constraints.compile(api.tokenizer, *spec);
-    if (!made.ok()) return fields.fail(bad_field(spec->name, made.error().message));
+    if (!made.ok())
+      return fields.fail(bad_field(field_at_fault(*spec, made.error()), made.error().message));
     request.constraint = std::move(*made);
   }
   if (budget) limit_reasoning(api, fields, input, chat, *budget, request);

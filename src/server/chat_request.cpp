@@ -1,6 +1,7 @@
 #include "server/chat_request.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "server/chat_constraint.h"
 
@@ -126,6 +127,15 @@ std::optional<HttpError> read_message(const json::value& value, const std::strin
   return read_content(fields, content, path, out);
 }
 
+// Formats write names as they are, so one may not look like anything else.
+bool is_name(std::string_view text) {
+  static constexpr std::string_view kMarks = "_-.:/@";
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x80 || std::isalnum(byte) != 0 || kMarks.find(c) != kMarks.npos;
+  });
+}
+
 void read_tools(JsonFields& fields, ChatInput& out) {
   const json::array* tools = fields.list("tools", kMaxTools);
   if (tools == nullptr) return;
@@ -147,6 +157,9 @@ void read_tools(JsonFields& fields, ChatInput& out) {
     auto name = described.text("name", kMaxToolName);
     if (!described.error() && (!name || name->empty()))
       described.fail("name", "found nothing, allowed a name");
+    if (!described.error() && !is_name(*name))
+      described.fail("name", fmt::format("found {}, allowed letters, digits and _ - . : / @",
+                                         describe(json::value(*name))));
     described.text("description");
     described.object("parameters");
     described.boolean("strict");

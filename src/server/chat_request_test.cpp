@@ -1,5 +1,7 @@
 #include "server/chat_request.h"
 
+#include <gmock/gmock.h>
+
 #include "server/api_testing.h"
 
 namespace vitrine {
@@ -137,9 +139,13 @@ TEST_F(ChatRequest, AStrictFunctionsArgumentsKeepToItsSchemaOnceACallHasBegun) {
   const Format formats[] = {
       {"<tool_call>", "<tool_call>\n{\"name\": \"", "\", \"arguments\": ", "}\n</tool_call>"},
       {"[TOOL_CALLS]", "[TOOL_CALLS][{\"name\": \"", "\", \"arguments\": ", "}]"},
+      {"[TOOL_CALLS][ARGS]", "[TOOL_CALLS]", "[ARGS]", ""},
       {"<|python_tag|>", "{\"name\": \"", "\", \"parameters\": ", "}"},
-      {"<｜tool▁call▁begin｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>",
-       "\n```json\n", "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"<｜tool▁call▁begin｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>", "<｜tool▁sep｜>",
+       "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"<｜tool▁call▁begin｜>```json",
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n",
+       "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
       {"<|channel|><|message|>", "<|channel|>commentary to=functions.",
        " <|constrain|>json<|message|>", ""},
   };
@@ -173,6 +179,70 @@ TEST_F(ChatRequest, AStrictFunctionsArgumentsKeepToItsSchemaOnceACallHasBegun) {
        "parameters":{"type":"array","uniqueItems":true}}}]})"))
                 .substr(0, 5),
             "tools");
+}
+
+TEST_F(ChatRequest, RequiredCallsAreWrittenAsTheTemplateWritesThem) {
+  use("[TOOL_CALLS]{{ 'f' }}[ARGS]{{ messages[0].content }}");
+  const char* one = "[TOOL_CALLS]f[ARGS]{\"x\": 5}";
+  const char* two = "[TOOL_CALLS]f[ARGS]{\"x\": 5}[TOOL_CALLS]g[ARGS]{}";
+  ParsedCall any = read(kStrict + R"(,"tool_choice":"required"})");
+  EXPECT_TRUE(takes(any, one) && takes(any, two));
+  EXPECT_FALSE(takes(any, "") || takes(any, "[TOOL_CALLS]f[ARGS]{}") ||
+               takes(any, "[TOOL_CALLS][{\"name\": \"g\", \"arguments\": {}}]"));
+  ParsedCall single = read(kStrict + R"(,"tool_choice":"required","parallel_tool_calls":false})");
+  EXPECT_TRUE(takes(single, one));
+  EXPECT_FALSE(takes(single, two));
+  ParsedCall named =
+      read(kStrict + R"(,"tool_choice":{"type":"function","function":{"name":"g"}}})");
+  EXPECT_TRUE(takes(named, "[TOOL_CALLS]g[ARGS]{}"));
+  EXPECT_FALSE(takes(named, one));
+  use("[TOOL_CALLS]{{ messages[0].content }}");
+  EXPECT_TRUE(takes(read(kStrict + R"(,"tool_choice":"required"})"),
+                    "[TOOL_CALLS][{\"name\": \"g\", \"arguments\": {}}]"));
+}
+
+// With tools, text of a given form may be calls instead.
+TEST_F(ChatRequest, AnAnswerIsCallsOrTextOfTheForm) {
+  const std::string form = R"(,"response_format":{"type":"json_schema","json_schema":{"schema":
+      {"type":"object","properties":{"a":{"enum":[0]}},"required":["a"],"additionalProperties":false}}})";
+  const char* text = "{\"a\":0}";
+  const std::string calls =
+      "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 5}}\n</tool_call>";
+  use("<tool_call>{# </think> #}");
+  ParsedCall either = read(kStrict + form + "}");
+  EXPECT_TRUE(takes(either, text) && takes(either, calls));
+  EXPECT_TRUE(
+      takes(either, "<tool_call>\n{\"name\": \"g\", \"arguments\": {\"any\": 1}}\n</tool_call>"));
+  EXPECT_FALSE(takes(either, "") || takes(either, "text") || takes(either, text + calls) ||
+               takes(either, "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"));
+  ParsedCall budget = read(kStrict + form + R"(,"reasoning_budget":5})");
+  EXPECT_TRUE(takes(budget, "<think>a</think>\n" + calls) && takes(budget, text) &&
+              takes(budget, std::string("<think>a</think>") + text));
+  // Without tools in play it is the text.
+  ParsedCall none = read(kStrict + form + R"(,"tool_choice":"none"})");
+  EXPECT_TRUE(takes(none, text));
+  EXPECT_FALSE(takes(none, calls));
+  // Where a call is required there is no text to be of a form.
+  ParsedCall required = read(kStrict + form + R"(,"tool_choice":"required"})");
+  EXPECT_TRUE(takes(required, calls));
+  EXPECT_FALSE(takes(required, text));
+
+  use("<|channel|>analysis<|message|>");
+  ParsedCall harmony = read(kStrict + form + "}");
+  EXPECT_TRUE(takes(harmony, std::string("<|channel|>final<|message|>") + text));
+  EXPECT_TRUE(
+      takes(harmony, "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"x\":5}"));
+  EXPECT_FALSE(takes(harmony, text));
+  ParsedCall thinking = read(kStrict + form + R"(,"reasoning_budget":5})");
+  EXPECT_TRUE(takes(thinking, std::string("<|channel|>analysis<|message|>a<|end|><|start|>assistant"
+                                          "<|channel|>final<|message|>") +
+                                  text));
+  // Each part's errors name their own field.
+  auto param = [&](const std::string& fields) { return read(kStrict + fields).error->param; };
+  EXPECT_EQ(param(R"(,"response_format":{"type":"json_schema","json_schema":{"schema":
+      {"uniqueItems":true}}}})"),
+            "response_format.json_schema.schema");
+  EXPECT_EQ(param(R"(,"regex":"(","tool_choice":"auto"})"), "regex");
 }
 
 TEST_F(ChatRequest, ReasoningComesBeforeConstrainedText) {
@@ -253,6 +323,14 @@ TEST_F(ChatRequest, BadFieldsAreNamed) {
             "tools[0].type: found the string \"x\", allowed \"function\"");
   EXPECT_EQ(said(R"("tools":[{"type":"function","function":{}}])"),
             "tools[0].function.name: found nothing, allowed a name");
+  EXPECT_EQ(
+      said(R"("tools":[{"type":"function","function":{"name":"a b"}}])"),
+      "tools[0].function.name: found the string \"a b\", allowed letters, digits and _ - . : / @");
+  EXPECT_THAT(said(R"("tools":[{"type":"function","function":{"name":"a\u0000"}}])"),
+              ::testing::HasSubstr("allowed letters"));
+  EXPECT_FALSE(read(R"({"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function",
+      "function":{"name":"mcp.x:y/z-1_é"}}]})")
+                   .error);
   EXPECT_EQ(said(R"("chat_template_kwargs":{"messages":[]})"),
             "chat_template_kwargs.messages: a name that only the server sets");
   EXPECT_EQ(complaint("[]"), "messages: found an empty list, allowed at least one message");

@@ -111,6 +111,35 @@ test("reasoning within a budget, then what the answer must be", async () => {
   }
 });
 
+test("with a response_format the answer is calls or text of that form", async () => {
+  const schema = { type: "object", properties: { mood: { enum: ["good", "bad"] } }, required: ["mood"],
+    additionalProperties: false };
+  const strict = [{ type: "function", function: { ...tools[0].function, strict: true } }];
+  let texts = 0, calls = 0;
+  for (let seed = 0; seed < 16; ++seed) {
+    const body = ask({ tools: strict, tool_choice: "auto", parallel_tool_calls: false, seed,
+      response_format: { type: "json_schema", json_schema: { name: "mood", strict: true, schema } } });
+    const { message, finish_reason } = (await client.chat.completions.create(body)).choices[0];
+    if (finish_reason === "tool_calls") {
+      for (const { function: f } of message.tool_calls) check(JSON.parse(f.arguments));
+      ++calls;
+    } else {
+      assert.equal(finish_reason, "stop");
+      assert.ok(["good", "bad"].includes(JSON.parse(message.content).mood));
+      ++texts;
+    }
+  }
+  assert.ok(texts > 0 && calls > 0, `${texts} texts, ${calls} calls`);
+});
+
+test("calls go back without content", async () => {
+  const called = (await client.chat.completions.create(ask())).choices[0].message;
+  assert.equal(called.content, null);
+  const results = called.tool_calls.map(({ id }) => ({ role: "tool", tool_call_id: id, content: "rain" }));
+  const { prompt } = await server.json("/apply-template", { messages: [...messages, called, ...results], tools });
+  assert.ok(!prompt.includes("None") && prompt.includes("rain"), prompt);
+});
+
 const weather = (execute) => ({ weather: tool({ description: "the weather",
   inputSchema: jsonSchema(parameters), execute }) });
 

@@ -158,6 +158,8 @@ TEST(Compare, RefusesBrokenFilesOfLogits) {
     std::memcpy(bytes.data() + at, &value, sizeof value);
     return bytes;
   };
+  refused("neither", "a model and a file of logits");
+  refused("", "a model and a file of logits");
   refused(good.substr(0, 20), "VTLOGITS");
   refused(good.substr(0, good.size() - 4), "are left");
   refused(good.substr(0, 34), "ends before window 0");

@@ -131,7 +131,7 @@ void bench_shapes(Context& c) {
       std::vector<std::unique_ptr<CudaWeight>> weights;
       for (std::int64_t i = 0; i < copies; ++i) weights.push_back(random_weight(t, N, K));
       std::printf("type %2d %6d x %-5d", static_cast<int>(t), N, K);
-      for (int T : {1, 4, 8, 16, 64}) {
+      for (int T : {1, 2, 4, 8, 16, 64}) {
         double us = graph_time(c,
                                [&] {
                                  for (auto& w : weights)

@@ -26,7 +26,11 @@ class Device {
     cudaMemcpy(get(), from.data(), n_ * sizeof(T), cudaMemcpyHostToDevice);
   }
   T* get() const { return data_.get(); }
-  void poison() { cudaMemset(get(), 0xff, n_ * sizeof(T)); }
+  // Done when it returns: the kernels' stream waits for nothing that is queued elsewhere.
+  void poison() {
+    cudaMemset(get(), 0xff, n_ * sizeof(T));
+    cudaDeviceSynchronize();
+  }
   std::vector<T> read() const {
     std::vector<T> out(n_);
     cudaMemcpy(out.data(), get(), n_ * sizeof(T), cudaMemcpyDeviceToHost);

@@ -1,15 +1,14 @@
 // DeepSeek V3 and R1: between <｜tool▁calls▁begin｜> and <｜tool▁calls▁end｜>, each call as
-// <｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME, JSON in a code fence, <｜tool▁call▁end｜>. From
-// V3.1 on the call is NAME<｜tool▁sep｜>JSON.
+// <｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME, JSON in a code fence, <｜tool▁call▁end｜>. The
+// parser reads what models from V3.1 on write too (deepseek_v31.cpp).
+#include "chat/tools/deepseek.h"
+
 #include "chat/call_stream.h"
 #include "chat/parsing.h"
 
 namespace vitrine {
 namespace {
 
-constexpr std::string_view kMarkers[] = {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>",
-                                         "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>",
-                                         "<｜tool▁sep｜>"};
 enum Marker { kCallsBegin, kCallsEnd, kCallBegin, kCallEnd, kSeparator };
 
 constexpr std::string_view kSpace = " \t\r\n";
@@ -37,6 +36,11 @@ class Parser : public AnswerParser {
  public:
   void push(std::string_view text, ChatOutput& out) override {
     for (const MarkerStream::Piece& piece : stream_.push(text)) {
+      // In a string of the arguments it is text.
+      if (piece.marker >= 0 && arguments_.quoted()) {
+        add(kDeepseekMarkers[piece.marker], out);
+        continue;
+      }
       switch (piece.marker) {
         case kCallsBegin:
           in_calls_ = true;
@@ -111,7 +115,7 @@ class Parser : public AnswerParser {
     arguments_ = {};
   }
 
-  MarkerStream stream_{{std::begin(kMarkers), std::end(kMarkers)}};
+  MarkerStream stream_{{std::begin(kDeepseekMarkers), std::end(kDeepseekMarkers)}};
   ContentWriter content_;
   bool in_calls_ = false, in_call_ = false, separated_ = false;
   bool called_ = false;  // its arguments have begun
@@ -121,14 +125,16 @@ class Parser : public AnswerParser {
 
 }  // namespace
 
+std::unique_ptr<AnswerParser> make_deepseek_parser() { return std::make_unique<Parser>(); }
+
 extern const ToolFormat kToolFormat_deepseek;
 const ToolFormat kToolFormat_deepseek{
     "deepseek",
     30,
     [](std::string_view source) { return source.find("<｜tool▁call▁begin｜>") != source.npos; },
-    kMarkers,
+    kDeepseekMarkers,
     {},
     kSyntax,
-    [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
+    make_deepseek_parser};
 
 }  // namespace vitrine

@@ -24,6 +24,11 @@ class Parser : public AnswerParser {
   void push(std::string_view text, ChatOutput& out) override {
     for (const MarkerStream::Piece& piece : stream_.push(text)) {
       marked_ = marked_ || piece.marker >= 0;
+      // In a string of the arguments it is text.
+      if (piece.marker >= 0 && !in_header_ && quotes_.quoted()) {
+        add(kMarkers[piece.marker], out);
+        continue;
+      }
       switch (piece.marker) {
         case kChannel:
         case kStart:
@@ -68,7 +73,7 @@ class Parser : public AnswerParser {
     else if (kind_ == Kind::kReasoning)
       out.reasoning += text;
     else if (std::string more = trim_.push(text); !more.empty())
-      out.add_arguments(more), empty_ = false;
+      out.add_arguments(more), quotes_.push(more), empty_ = false;
   }
 
   void begin_message(ChatOutput& out) {
@@ -83,6 +88,7 @@ class Parser : public AnswerParser {
     if (name.empty()) return;
     kind_ = Kind::kCall;
     trim_ = {};
+    quotes_ = {};
     empty_ = true;
     out.begin_call(std::move(name));
   }
@@ -93,6 +99,7 @@ class Parser : public AnswerParser {
       out.end_call();
     }
     in_header_ = true;
+    quotes_ = {};
     header_.clear();
   }
 
@@ -101,6 +108,7 @@ class Parser : public AnswerParser {
   Kind kind_ = Kind::kContent;
   std::string header_;
   TrimStream trim_;    // of a call's arguments
+  JsonQuotes quotes_;  // of the same
   bool empty_ = true;  // there were none so far
 };
 

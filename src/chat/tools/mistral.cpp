@@ -1,12 +1,12 @@
-// Mistral: [TOOL_CALLS][{"name": .., "arguments": {..}}, ..], and newer models'
-// [TOOL_CALLS]NAME[ARGS]{..}, once for each call, maybe with [CALL_ID]ID between.
+// Mistral: [TOOL_CALLS][{"name": .., "arguments": {..}}, ..]. The parser reads newer models'
+// [TOOL_CALLS]NAME[ARGS]{..} too (mistral_args.cpp), maybe with [CALL_ID]ID between.
+#include "chat/tools/mistral.h"
+
 #include "chat/call_stream.h"
 #include "chat/parsing.h"
 
 namespace vitrine {
 namespace {
-
-constexpr std::string_view kMarkers[] = {"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"};
 
 constexpr CallSyntax kSyntax{"[TOOL_CALLS][",       ", ", "]",  "{\"name\": \"",
                              "\", \"arguments\": ", "}",  true, "[TOOL_CALLS]"};
@@ -17,6 +17,8 @@ class Parser : public AnswerParser {
     for (const MarkerStream::Piece& piece : stream_.push(text)) {
       if (piece.marker < 0) {
         add(piece.text, out);
+      } else if (inside_ && (calls_.quoted() || arguments_.quoted())) {
+        add(kMistralMarkers[0], out);
       } else {
         if (inside_) end_call(out);
         inside_ = true;
@@ -52,11 +54,11 @@ class Parser : public AnswerParser {
 
   // NAME[CALL_ID]ID[ARGS]{
   void read_name(ChatOutput& out) {
-    std::size_t args = body_.find(kMarkers[1]);
+    std::size_t args = body_.find(kMistralMarkers[1]);
     if (args == body_.npos) return;
-    std::size_t open = body_.find_first_not_of(" \t\r\n", args + kMarkers[1].size());
+    std::size_t open = body_.find_first_not_of(" \t\r\n", args + kMistralMarkers[1].size());
     std::string_view name = std::string_view(body_).substr(0, args);
-    name = trimmed(name.substr(0, name.find(kMarkers[2])));
+    name = trimmed(name.substr(0, name.find(kMistralMarkers[2])));
     if (open == body_.npos || name.empty() || body_[open] != '{') return;
     out.begin_call(std::string(name));
     body_.erase(0, open);
@@ -69,7 +71,7 @@ class Parser : public AnswerParser {
     if (kind_ == Kind::kArguments && !arguments_.done()) out.end_call();
     if (called) content_.call();
     // What is left is no call: the text as it was.
-    if (!called) content_.write(kMarkers[0], out);
+    if (!called) content_.write(kMistralMarkers[0], out);
     content_.write(text, out);
     kind_ = Kind::kUnknown;
     calls_ = {};
@@ -88,14 +90,16 @@ class Parser : public AnswerParser {
 
 }  // namespace
 
+std::unique_ptr<AnswerParser> make_mistral_parser() { return std::make_unique<Parser>(); }
+
 extern const ToolFormat kToolFormat_mistral;
 const ToolFormat kToolFormat_mistral{
     "mistral",
     20,
     [](std::string_view source) { return source.find("[TOOL_CALLS]") != source.npos; },
-    kMarkers,
+    kMistralMarkers,
     {},
     kSyntax,
-    [] { return std::unique_ptr<AnswerParser>(std::make_unique<Parser>()); }};
+    make_mistral_parser};
 
 }  // namespace vitrine

@@ -35,9 +35,16 @@ struct Side {
     if (LogitsFile::recognises(flag.path)) {
       VT_TRY(side.saved, LogitsFile::open(flag.path));
       side.vocab = side.saved->vocab();
-    } else {
-      VT_TRY(side.file, flag.open());
+      return side;
     }
+    auto opened = flag.open();
+    // Anything may be neither; what begins as a model is a damaged one.
+    if (!opened.ok() && opened.error().code == ErrorCode::kUnsupported)
+      return make_error(ErrorCode::kUnsupported,
+                        "{}; allowed are a model and a file of logits (vitrine perplexity "
+                        "--save-logits)",
+                        opened.error().message);
+    VT_TRY(side.file, std::move(opened));
     return side;
   }
   Status start(const EngineFlags& flags) {

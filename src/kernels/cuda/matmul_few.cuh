@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
   int warps = 1 << plan.groups_of, group = warp >> plan.groups_of, part = warp & (warps - 1);
   int groups = kWarps >> plan.groups_of;
   int begin = job.units * part >> plan.groups_of, end = job.units * (part + 1) >> plan.groups_of;
-  int first_tile = blockIdx.x * groups + group, stride = gridDim.x * groups;
+  int first_tile = group * gridDim.x + blockIdx.x, stride = gridDim.x * groups;
   UnitStream<F, kSubs> stream(job, begin, end, first_tile, stride);
   ring.fill(0, plan.early, stream);
 
@@ -310,9 +310,7 @@ void launch_few_kernel(Context& c, const Job& job) {
           "shared memory");
     allowed = p.bytes;
   }
-  int groups = kFewWarps<F> / p.warps();
-  int blocks = std::min((job.tiles + groups - 1) / groups, c.sms);
-  launch(c, kernel, dim3(blocks), 32 * kFewWarps<F>, p.bytes, job, p);
+  launch(c, kernel, dim3(std::min(job.tiles, c.sms)), 32 * kFewWarps<F>, p.bytes, job, p);
 }
 
 template <typename F>

@@ -221,13 +221,16 @@ __device__ inline OneScales<2> k_scales(const std::uint32_t* words, int lane) {
   float top[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) top[i] = __shfl_sync(0xffffffff, mine, i, 4);
+  // top * level, exactly: the level as the last bits of 2^23, which the sum takes back.
+  auto times = [&](int i, std::uint32_t word, int shift) {
+    float level = __uint_as_float(and_or<63>(word >> shift, 0x4B000000));
+    return fmaf(level, top[i], top[i] * -8388608.0f);
+  };
   OneScales<2> s;
 #pragma unroll
   for (int g = 0; g < 2; ++g) {
-    s.scale[0][g] = top[0] * static_cast<float>(w.x >> (12 * g) & 63);
-    s.scale[1][g] = top[2] * static_cast<float>(w.y >> (12 * g) & 63);
-    s.min[0][g] = top[1] * static_cast<float>(w.x >> (12 * g + 6) & 63);
-    s.min[1][g] = top[3] * static_cast<float>(w.y >> (12 * g + 6) & 63);
+    s.scale[0][g] = times(0, w.x, 12 * g), s.scale[1][g] = times(2, w.y, 12 * g);
+    s.min[0][g] = times(1, w.x, 12 * g + 6), s.min[1][g] = times(3, w.y, 12 * g + 6);
   }
   return s;
 }

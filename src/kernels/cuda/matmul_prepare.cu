@@ -51,7 +51,7 @@ __device__ float4 element4(const Job& job, const float* row, int k, bool aligned
   return job.norm ? times(x, load4(job.norm, k, job.K, aligned)) : x;
 }
 
-// A thread's columns of a row, as many as it keeps in registers; wider rows take turns.
+// A thread's columns of a row, as many as it keeps in registers; of wider rows it loads all again.
 constexpr int kKept = 4, kTurn = kThreads * 4 * kKept;
 
 // In so few registers that its blocks wait beside those of the product before it, and the next
@@ -67,60 +67,67 @@ __global__ void __launch_bounds__(kThreads, 2)
   bool aligned = job.K % 4 == 0;
   int end = token < job.T ? job.K : 0;
   const float* row = job.x + std::int64_t{token} * job.K;
-  float4 kept[kKept];
-  float square = 0, amax = 0;
+  float4 kept[kKept], weight[kKept];
   auto each = [&](int first, auto f) {
 #pragma unroll
     for (int j = 0; j < kKept; ++j)
       if (int k = first + (j * kThreads + static_cast<int>(threadIdx.x)) * 4; k < cols) f(j, k);
   };
   auto load = [&](int first) {
-    float4 w[kKept];
     each(first, [&](int j, int k) {
       kept[j] = load4(row, k, end, aligned);
-      if (job.norm) w[j] = load4(job.norm, k, job.K, aligned);
+      if (job.norm) weight[j] = load4(job.norm, k, job.K, aligned);
     });
-    each(first, [&](int j, int) {
-      float4& x = kept[j];
+  };
+  // Normed by `scale` and the weights, then times `power`.
+  auto value = [&](int j, float scale, float power) {
+    float4 x = times(kept[j], {scale, scale, scale, scale});
+    if (job.norm) x = times(x, weight[j]);
+    return kHalf ? times(x, {power, power, power, power}) : x;
+  };
+  float scale = 1;
+  float2 power{1, 1};
+  auto pass = [&](auto f) {
+    for (int first = 0; first < cols; first += kTurn) {
+      if (cols > kTurn) load(first);
+      each(first, f);
+    }
+  };
+  if (cols <= kTurn) load(0);
+  if (job.norm) {
+    float square = 0;
+    pass([&](int j, int) {
+      const float4& x = kept[j];
       square += (x.x * x.x + x.y * x.y) + (x.z * x.z + x.w * x.w);
-      if (job.norm) x = times(x, w[j]);
+    });
+    scale = rsqrtf(block_sum(square, scratch) / static_cast<float>(job.K) + job.eps);
+  }
+  if constexpr (kHalf) {
+    float amax = 0;
+    pass([&](int j, int) {
+      float4 x = value(j, scale, 1);
       amax = fmaxf(amax, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
     });
-  };
-  // A thread has four neighbouring columns, 8 lanes a group of 32. Columns are a multiple of 64:
-  // with sums, of 256, so that no lane of a warp is missing.
-  auto store = [&](int first, float scale) {
-    each(first, [&](int j, int k) {
-      float4 x = times(kept[j], {scale, scale, scale, scale});
-      std::uint32_t packed[2] = {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w)};
-      std::int64_t tile = std::int64_t{k / 8} * (tokens / 8) + token / 8;
-      out[tile * 16 + token % 8 * 2 + k % 8 / 4] = {packed[0], packed[1]};
-      if (!sums) return;
-      float2 a = unpack2<kHalf>(packed[0]), b = unpack2<kHalf>(packed[1]);
-      float sum = (a.x + a.y) + (b.x + b.y);
-      for (int o = 1; o < 8; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
-      if (threadIdx.x % 8 == 0) sums[std::int64_t{k / 32} * tokens + token] = sum;
-    });
-  };
-  float2 power{1, 1};
-  for (int first = 0; first < cols; first += kTurn) {
-    load(first);
-    if constexpr (!kHalf) store(first, 1);
-  }
-  float total = square;  // before what is loaded again
-  if constexpr (kHalf) {
     amax = warp_max(amax);
+    __syncthreads();  // the sums have been read
     if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = amax;
     __syncthreads();
     power = row_scale(warp_max(threadIdx.x % 32 < kThreads / 32 ? scratch[threadIdx.x % 32] : 0));
-    for (int first = 0; first < cols; first += kTurn) {
-      if (cols > kTurn) load(first);
-      store(first, power.x);
-    }
   }
-  float norm = 1;
-  if (job.norm) norm = rsqrtf(block_sum(total, scratch) / static_cast<float>(job.K) + job.eps);
-  if (threadIdx.x == 0) factors[token] = norm * power.y;
+  // A thread has four neighbouring columns, 8 lanes a group of 32. Columns are a multiple of 64:
+  // with sums, of 256, so that no lane of a warp is missing.
+  pass([&](int j, int k) {
+    float4 x = value(j, scale, power.x);
+    std::uint32_t packed[2] = {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w)};
+    std::int64_t tile = std::int64_t{k / 8} * (tokens / 8) + token / 8;
+    out[tile * 16 + token % 8 * 2 + k % 8 / 4] = {packed[0], packed[1]};
+    if (!sums) return;
+    float2 a = unpack2<kHalf>(packed[0]), b = unpack2<kHalf>(packed[1]);
+    float sum = (a.x + a.y) + (b.x + b.y);
+    for (int o = 1; o < 8; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
+    if (threadIdx.x % 8 == 0) sums[std::int64_t{k / 32} * tokens + token] = sum;
+  });
+  if (threadIdx.x == 0) factors[token] = power.y;
 }
 
 template <bool kHalf>

@@ -342,8 +342,7 @@ Parting part_k(const Context& c, const Job& job) {
   p.blocks = (job.tiles + per_block - 1) / per_block;
   int wanted = std::max(1, std::min(c.sms / p.blocks, job.units / 2));
   if (c.capability >= 90) {
-    static const int most = getenv("PARTS") ? atoi(getenv("PARTS")) : kMostCluster;
-    wanted = std::min(wanted, most);
+    wanted = std::min(wanted, kMostCluster);
     while (wanted > 1 && clusters_of<F>(c, wanted) < p.blocks) --wanted;
   }
   p.units = (job.units + wanted - 1) / wanted;
