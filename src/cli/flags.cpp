@@ -156,6 +156,17 @@ Result<std::unique_ptr<Engine>> EngineFlags::start(std::shared_ptr<const ModelFi
   return engine;
 }
 
+CLI::Validator whole_number(std::uint64_t least) {
+  auto check = [least](const std::string& text) -> std::string {
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    auto [rest, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc{} && rest == end && value >= least) return "";
+    return fmt::format("found {}, allowed a whole number from {} to {}", text, least, UINT64_MAX);
+  };
+  return CLI::Validator(check, "");
+}
+
 void SamplingFlags::add(CLI::App& app) {
   for (const Param* p : all_params()) {
     std::string flag = "--" + std::string(p->name);
@@ -166,7 +177,7 @@ void SamplingFlags::add(CLI::App& app) {
   }
   app.add_option("--seed", seed,
                  "seed of the random numbers; without one, it is drawn and reported")
-      ->check(CLI::NonNegativeNumber);  // the parser would let -1 wrap around
+      ->check(whole_number());
   app.add_option("--samplers", order, "order of the transforms, by name")->delimiter(',');
   app.add_option("--logit-bias", bias, "ID:BIAS, added to that token's logit")->delimiter(',');
   std::string presets;

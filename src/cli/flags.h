@@ -52,6 +52,10 @@ struct SamplingFlags {
 void add_pooling_flag(CLI::App& app, std::string& name);
 Result<Pooling> pooling_flag(const std::string& name, const ModelFile& file);
 
+// A check of a flag whose value is a whole number from `least` to 2^64 - 1: the parser itself would
+// let -1 wrap around and take the largest number for a larger one.
+CLI::Validator whole_number(std::uint64_t least = 0);
+
 // "5,6,7"
 Result<std::vector<std::int32_t>> parse_ids(const std::string& text, const char* what);
 // None when the model has no tokenizer; an error when it has a broken one.

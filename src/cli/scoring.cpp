@@ -11,7 +11,7 @@ void ScoringFlags::add(CLI::App& app) {
   app.add_option("--window", window, "tokens of a window; default: 1024, or the model's context")
       ->check(CLI::Range(2, 1 << 20));
   app.add_option("--limit", limit, "use only so many tokens of the text; 0: all")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, INT32_MAX));
   app.add_flag("--parse-special", parse_special,
                "special tokens spelt in the text become those tokens");
 }

@@ -41,6 +41,8 @@ TEST(Usage, WrongUsageIsTwo) {
       {"generate", kLlama, "--ids", "5", "--max-tokens", "many"},
       {"generate", kLlama, "--ids", "5", "--temperature", "warm"},
       {"generate", kLlama, "--ids", "5", "--seed", "-1"},
+      {"generate", kLlama, "--ids", "5", "--seed", "18446744073709551616"},
+      {"generate", kLlama, "--ids", "5", "--seed", "1.5"},
       {"logits", kLlama},
       {"tokenize", kLlama},
       {"detokenize", kLlama},

@@ -150,7 +150,7 @@ std::function<int()> add(CLI::App& app) {
   add_pooling_flag(app, f->pooling);
   app.add_option("--dimensions", f->dimensions,
                  "only the first so many values, brought to length 1 again")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 20));
   app.add_flag("--json", f->json, "print one JSON document instead of one per text");
   f->engine.add(app);
   return [f] {

@@ -1,6 +1,7 @@
 // vitrine load: a load over HTTP on a server, or on several started for the purpose, one policy
 // each.
 #include "cli/command.h"
+#include "cli/flags.h"
 #include "cli/output.h"
 #include "load/client.h"
 #include "load/report.h"
@@ -116,7 +117,7 @@ void add_load(CLI::App& app, load::LoadSpec& spec) {
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", spec.seed, "the same seed is the same load")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number());
   app.add_option("--vocab", spec.vocab, "prompt ids are below it; default: asked of the server")
       ->check(CLI::Range(1, 1 << 24));
   app.add_option("--connections", spec.max_connections, "open at once, at most")
