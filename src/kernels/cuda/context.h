@@ -17,7 +17,9 @@ struct Context {
   // One kernel and one order of summation for every number of rows.
   bool deterministic = false;
   // Launches may begin before the one before them has ended (programmatic dependent launch): every
-  // kernel calls pdl_wait() before it touches what another kernel reads or writes.
+  // kernel calls pdl_wait() before it touches what another kernel reads or writes. Before that it
+  // may read weights, what the host copied over, and pages of earlier steps: a step begins with
+  // `embed`, which lets nothing start until all before it has ended.
   bool pdl = false;
   // Scratch of whichever op runs; nothing in it survives the op. Fixed address.
   std::byte* workspace = nullptr;

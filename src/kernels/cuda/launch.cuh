@@ -38,7 +38,7 @@ void launch(const Context& c, void (*kernel)(Params...), dim3 grid, dim3 block, 
 }
 
 // Waits until all memory of the kernels before this one is visible. First statement of a kernel but
-// for loads of weights, which nobody writes.
+// for loads of what was there before the step (Context::pdl).
 __device__ inline void pdl_wait() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();

@@ -35,8 +35,6 @@ struct FewPlan {
   int ring, early;  // units ahead, in all and before the rows
   int operand_bytes, token_sums;
   int slots, scratch, meet, x, sums, reduce, bytes;  // offsets
-
-  int warps() const { return 1 << groups_of; }
 };
 
 inline int few_tokens(int T) { return T <= 1 ? 1 : T <= 2 ? 2 : T <= 4 ? 4 : 8; }

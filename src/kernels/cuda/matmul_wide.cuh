@@ -30,78 +30,48 @@ __device__ inline std::uint64_t describe_tokens(unsigned address) {
   return (address & 0x3FFFF) >> 4 | kBetweenColumns << 16 | kBetweenTokens << 32;
 }
 
+// The instruction for `n` tokens with the registers {sums}, {weights}, tokens named by `operands`.
+#define VT_WIDE(n, operands, ...)                                                                  \
+  if constexpr (kHalf)                                                                             \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" n "k16.f32.f16.f16 " operands ", 1, 1, 1, 0;" \
+                 : __VA_ARGS__                                                                     \
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(tokens));                           \
+  else                                                                                             \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" n "k16.f32.bf16.bf16 " operands               \
+                 ", 1, 1, 1, 0;"                                                                   \
+                 : __VA_ARGS__                                                                     \
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(tokens))
+#define VT_WIDE_SUMS(t) "+f"(d[t][0]), "+f"(d[t][1]), "+f"(d[t][2]), "+f"(d[t][3])
+
 // acc += a * tokens, of 16 columns.
 template <bool kHalf, int NT>
 __device__ inline void wide_mma(float (&d)[NT][4], const uint4& a, std::uint64_t tokens) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  if constexpr (NT == 1 && kHalf)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, "
-        "1, 1, 1, 0;"
-        : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3])
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(tokens));
-  else if constexpr (NT == 1 && !kHalf)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "%8, 1, 1, 1, 0;"
-        : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3])
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(tokens));
-  else if constexpr (NT == 2 && kHalf)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, "
-        "%9, %10, %11}, %12, 1, 1, 1, 0;"
-        : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]),
-          "+f"(d[1][2]), "+f"(d[1][3])
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(tokens));
-  else if constexpr (NT == 2 && !kHalf)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7}, "
-        "{%8, %9, %10, %11}, %12, 1, 1, 1, 0;"
-        : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]),
-          "+f"(d[1][2]), "+f"(d[1][3])
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(tokens));
-  else if constexpr (NT == 4 && kHalf)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15}, {%16, %17, %18, %19}, %20, 1, 1, 1, 0;"
-        : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]),
-          "+f"(d[1][2]), "+f"(d[1][3]), "+f"(d[2][0]), "+f"(d[2][1]), "+f"(d[2][2]), "+f"(d[2][3]),
-          "+f"(d[3][0]), "+f"(d[3][1]), "+f"(d[3][2]), "+f"(d[3][3])
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(tokens));
-  else if constexpr (NT == 4 && !kHalf)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15}, {%16, %17, %18, %19}, %20, 1, 1, 1, 0;"
-        : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]),
-          "+f"(d[1][2]), "+f"(d[1][3]), "+f"(d[2][0]), "+f"(d[2][1]), "+f"(d[2][2]), "+f"(d[2][3]),
-          "+f"(d[3][0]), "+f"(d[3][1]), "+f"(d[3][2]), "+f"(d[3][3])
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(tokens));
-  else if constexpr (NT == 8 && kHalf)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "
-        "%27, %28, %29, %30, %31}, {%32, %33, %34, %35}, %36, 1, 1, 1, 0;"
-        : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]),
-          "+f"(d[1][2]), "+f"(d[1][3]), "+f"(d[2][0]), "+f"(d[2][1]), "+f"(d[2][2]), "+f"(d[2][3]),
-          "+f"(d[3][0]), "+f"(d[3][1]), "+f"(d[3][2]), "+f"(d[3][3]), "+f"(d[4][0]), "+f"(d[4][1]),
-          "+f"(d[4][2]), "+f"(d[4][3]), "+f"(d[5][0]), "+f"(d[5][1]), "+f"(d[5][2]), "+f"(d[5][3]),
-          "+f"(d[6][0]), "+f"(d[6][1]), "+f"(d[6][2]), "+f"(d[6][3]), "+f"(d[7][0]), "+f"(d[7][1]),
-          "+f"(d[7][2]), "+f"(d[7][3])
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(tokens));
-  else if constexpr (NT == 8 && !kHalf)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "
-        "%27, %28, %29, %30, %31}, {%32, %33, %34, %35}, %36, 1, 1, 1, 0;"
-        : "+f"(d[0][0]), "+f"(d[0][1]), "+f"(d[0][2]), "+f"(d[0][3]), "+f"(d[1][0]), "+f"(d[1][1]),
-          "+f"(d[1][2]), "+f"(d[1][3]), "+f"(d[2][0]), "+f"(d[2][1]), "+f"(d[2][2]), "+f"(d[2][3]),
-          "+f"(d[3][0]), "+f"(d[3][1]), "+f"(d[3][2]), "+f"(d[3][3]), "+f"(d[4][0]), "+f"(d[4][1]),
-          "+f"(d[4][2]), "+f"(d[4][3]), "+f"(d[5][0]), "+f"(d[5][1]), "+f"(d[5][2]), "+f"(d[5][3]),
-          "+f"(d[6][0]), "+f"(d[6][1]), "+f"(d[6][2]), "+f"(d[6][3]), "+f"(d[7][0]), "+f"(d[7][1]),
-          "+f"(d[7][2]), "+f"(d[7][3])
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(tokens));
+  if constexpr (NT == 1) {
+    VT_WIDE("8", "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8", VT_WIDE_SUMS(0));
+  }
+  if constexpr (NT == 2) {
+    VT_WIDE("16", "{%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12", VT_WIDE_SUMS(0),
+            VT_WIDE_SUMS(1));
+  }
+  if constexpr (NT == 4) {
+    VT_WIDE("32",
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, {%16, %17, "
+            "%18, %19}, %20",
+            VT_WIDE_SUMS(0), VT_WIDE_SUMS(1), VT_WIDE_SUMS(2), VT_WIDE_SUMS(3));
+  }
+  if constexpr (NT == 8) {
+    VT_WIDE("64",
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+            "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, {%32, %33, %34, "
+            "%35}, %36",
+            VT_WIDE_SUMS(0), VT_WIDE_SUMS(1), VT_WIDE_SUMS(2), VT_WIDE_SUMS(3), VT_WIDE_SUMS(4),
+            VT_WIDE_SUMS(5), VT_WIDE_SUMS(6), VT_WIDE_SUMS(7));
+  }
 #endif
 }
+#undef VT_WIDE
+#undef VT_WIDE_SUMS
 
 // acc[i] += unit i * tokens. `x`: the unit's columns of the tokens in shared memory, [8][NT]
 // pieces. Four warps come here together.
