@@ -18,6 +18,9 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
+// Around stores to what tile loads read: the compiler does not know that they read memory.
+inline void order_tile_loads(const void* memory) { asm volatile("" : : "r"(memory) : "memory"); }
+
 inline void use_tiles(int rows) {
   thread_local int current = 0;
   if (current == rows) return;

@@ -7,7 +7,8 @@
 // Activations carry the inverse, 2^(112 - power), which leaves them finite as long as they are
 // below 2^31 divided by the largest weight.
 //
-// A format has `kSteps` and step(), which makes the two tiles of 32 k and 32 outputs.
+// A format has `kSteps` and step(), which makes the two tiles of 32 k and 32 outputs, and calls
+// after(i) when row i of their 32 is made.
 #pragma once
 
 #include <immintrin.h>
@@ -52,13 +53,15 @@ inline __m512h load_i8(const std::byte* p) {
 
 // What steps of nibbles have in common: make(v, i, j) gives the weights of pair 4j+i, where v has
 // its nibble lowest.
-template <typename Make>
-void nibbles(const std::byte* step, int tile, std::uint16_t* to, Make&& make) {
+template <typename Make, typename After>
+void nibbles(const std::byte* step, int tile, std::uint16_t* to, Make&& make, After&& after) {
   for (int j = 0; j < 4; ++j) {
     __m512i v = _mm512_load_si512(step + kHead + tile * kNibbleTile + j * 64);
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
       _mm512_store_si512(to + tile * kTileWords + (4 * j + i) * 32,
                          to_bf16(make(_mm512_srli_epi16(v, static_cast<unsigned>(4 * i)), i, j)));
+      after(tile * 16 + 4 * j + i);
+    }
   }
 }
 
@@ -77,7 +80,9 @@ inline __m512i shift_right(__m512i v, int bits) {
 // itself, and the pairs of a tile are (0, 2) and (1, 3). amx_convert() has the same order.
 struct FormatQ8 {
   static constexpr StepLayout kSteps = kStepsQ8;
-  static void step(const std::byte*, const std::byte* step, __m512h power, std::uint16_t* to) {
+  template <typename After>
+  static void step(const std::byte*, const std::byte* step, __m512h power, std::uint16_t* to,
+                   After&& after) {
     const __m512i high = _mm512_set1_epi16(static_cast<short>(0xFF00));
     const __m512h scales = _mm512_mul_ph(
         load_halves(step), _mm512_mul_ph(power, _mm512_set1_ph(static_cast<_Float16>(1.0 / 256))));
@@ -86,6 +91,7 @@ struct FormatQ8 {
       auto put = [&](int row, __m512i levels) {
         _mm512_store_si512(to + tile * kTileWords + row * 32,
                            to_bf16(_mm512_mul_ph(_mm512_cvtepi16_ph(levels), scale)));
+        after(tile * 16 + row);
       };
       for (int quad = 0; quad < 8; ++quad) {
         __m512i v = _mm512_load_si512(step + kHead + tile * (kPanel * kStep / 2) + quad * 64);
@@ -99,8 +105,9 @@ struct FormatQ8 {
 // Levels 0..63 as the last bits of 1024 + level, from which 1024 + 32 is taken.
 struct FormatQ6K {
   static constexpr StepLayout kSteps = kStepsQ6K;
-  static void step(const std::byte* super, const std::byte* step, __m512h power,
-                   std::uint16_t* to) {
+  template <typename After>
+  static void step(const std::byte* super, const std::byte* step, __m512h power, std::uint16_t* to,
+                   After&& after) {
     const __m512i bits = _mm512_set1_epi16(63), base = _mm512_set1_epi16(0x6400);
     const __m512h offset = _mm512_set1_ph(static_cast<_Float16>(1024 + 32));
     const __m512h d = _mm512_mul_ph(load_halves(super), power);
@@ -109,12 +116,15 @@ struct FormatQ6K {
     for (int tile = 0; tile < 2; ++tile) {
       const __m512h scale[2] = {of_tile(scales[0], tile), of_tile(scales[1], tile)};
       const std::byte* sixths = step + kHead + 2 * kNibbleTile + tile * kSixthTile;
-      nibbles(step, tile, to, [&](__m512i v, int i, int j) {
-        __m512i sixth = _mm512_load_si512(sixths + j / 2 * 64);
-        __m512i level = select(v, shift_right(sixth, (4 * j + i) % 8 * 2 - 4), 48);
-        __m512h exact = halves(_mm512_ternarylogic_epi32(level, bits, base, 0xEA));
-        return _mm512_mul_ph(_mm512_sub_ph(exact, offset), scale[j / 2]);
-      });
+      nibbles(
+          step, tile, to,
+          [&](__m512i v, int i, int j) {
+            __m512i sixth = _mm512_load_si512(sixths + j / 2 * 64);
+            __m512i level = select(v, shift_right(sixth, (4 * j + i) % 8 * 2 - 4), 48);
+            __m512h exact = halves(_mm512_ternarylogic_epi32(level, bits, base, 0xEA));
+            return _mm512_mul_ph(_mm512_sub_ph(exact, offset), scale[j / 2]);
+          },
+          after);
     }
   }
 };

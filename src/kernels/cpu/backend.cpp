@@ -38,14 +38,13 @@ CpuBackend::CpuBackend(Isa isa, int threads)
       pool_(threads),
       workers_(threads) {
   for (Worker& w : workers_) {
-    auto memory = allocate_host(2 * kAccBytes + kUnpackedBytes + kAttentionBytes);
+    auto memory = allocate_host(kAccBytes + kUnpackedBytes + kAttentionBytes);
     VT_CHECK(memory.ok(), "{}", memory.error().message);
     w.memory = std::move(memory).value();
     auto* bytes = static_cast<std::byte*>(w.memory.data());
     w.acc = reinterpret_cast<float*>(bytes);
-    w.acc2 = reinterpret_cast<float*>(bytes + kAccBytes);
-    w.unpacked = reinterpret_cast<float*>(bytes + 2 * kAccBytes);
-    w.attention = reinterpret_cast<float*>(bytes + 2 * kAccBytes + kUnpackedBytes);
+    w.unpacked = reinterpret_cast<float*>(bytes + kAccBytes);
+    w.attention = reinterpret_cast<float*>(bytes + kAccBytes + kUnpackedBytes);
   }
 }
 

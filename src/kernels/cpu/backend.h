@@ -71,7 +71,6 @@ class CpuBackend final : public Backend {
   struct Worker {
     Buffer memory;
     float* acc = nullptr;        // kAmxMaxPanels * kAmxMaxRows * kPanel
-    float* acc2 = nullptr;       // as many
     float* unpacked = nullptr;   // (kBlockK + kStep) * kPanel
     float* attention = nullptr;  // attention_scratch()
   };
@@ -88,10 +87,13 @@ class CpuBackend final : public Backend {
   // Results of `count` panels to acc (count, round_rows(M), kPanel).
   void multiply(Worker& worker, const PackedWeight& w, int power, std::int64_t first, int count,
                 const float* x, int M, float* acc);
+  // The same panels of two matrices, those of `b` behind those of `a`.
+  void multiply_both(Worker& worker, const PackedWeight& a, const PackedWeight& b, int power,
+                     std::int64_t first, int count, const float* x, int M);
   std::int64_t panels_at_once(const PackedWeight& w, int most) const;
   template <typename F>
   static void over_results(const PackedWeight& w, std::int64_t first, int count, std::int64_t M,
-                           F&& f);
+                           float* out, F&& f);
   void panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M,
                   float* acc);
   // f(begin, end) over rows, on the pool when there is enough to do for it to pay.

@@ -114,13 +114,17 @@ namespace vnni {
 extern const KernelTable kTable;
 }
 
-// Neighbouring panels of a matrix. With few rows several are read at once, as so many streams; with
-// many they share what is near of the activations.
+// Neighbouring panels of a matrix, or of two matrices, half of them each. With few rows several are
+// read at once, as so many streams; with many they share what is near of the activations.
 struct Panels {
   const std::byte* first;
   std::int64_t bytes;  // of one
   int count;
-  const std::byte* at(int p) const { return first + p * bytes; }
+  const std::byte* second = nullptr;  // of the other matrix
+  const std::byte* at(int p) const {
+    const int half = second == nullptr ? count : count / 2;
+    return p < half ? first + p * bytes : second + (p - half) * bytes;
+  }
 };
 inline constexpr int kMaxPanels = 4;
 // Rows that the results of one panel take: tiles write whole sixteens.
@@ -146,8 +150,8 @@ void bf16_matmul_panels(const Bf16Args& args);
 void bf16_convert(std::uint16_t* tiles, const float* x, std::int64_t n, std::int64_t steps,
                   std::int64_t m);
 
-// Activations for AMX, in bf16 and in blocks of k: [k / 256][rows / 16][8 steps][16 rows][32 k], so
-// that what is near in time is near in memory. Up to 16 rows: tiles of just those rows.
+// Activations for AMX, in bf16 and in blocks of k: [k / 512][rows / 16][16 steps][16 rows][32 k],
+// so that what is near in time is near in memory. Up to 16 rows: tiles of just those rows.
 struct AmxRows {
   std::uint16_t* x;    // 64-byte aligned; room for round_rows(M) rows
   std::int64_t steps;  // of 32 k
@@ -155,7 +159,7 @@ struct AmxRows {
   float factor;  // of every activation
   bool quads;    // k in the order 0 2 1 3 within every four, as the tiles of q8_0 have it
 };
-inline constexpr int kAmxBlockSteps = 8;
+inline constexpr int kAmxBlockSteps = 16;
 // Words to row m of step s, and from a step to the next of its block.
 inline constexpr std::int64_t amx_row_at(const AmxRows& rows, std::int64_t m, std::int64_t s) {
   if (rows.M <= 16) return (s * rows.M + m) * 32;

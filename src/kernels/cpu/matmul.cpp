@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/cpu/ahead.h"
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/over_rows.h"
 #include "quant/format.h"
@@ -102,15 +103,20 @@ std::int64_t CpuBackend::panels_at_once(const PackedWeight& w, int most) const {
   return std::clamp<std::int64_t>(w.panels() / (4 * threads()), 1, most);
 }
 
-// Calls f(m, first output, outputs, where they are in acc) for what multiply() left there.
+// Calls f(where it goes, its first output, outputs, where they are in acc) for what multiply() left
+// there of M rows, that is for the rows of `out`. Lines of later rows are fetched meanwhile.
 template <typename F>
 void CpuBackend::over_results(const PackedWeight& w, std::int64_t first, int count, std::int64_t M,
-                              F&& f) {
+                              float* out, F&& f) {
+  constexpr std::int64_t kRowsAhead = 4;
   for (std::int64_t m = 0; m < M; ++m)
     for (int p = 0; p < count; ++p) {
       const std::int64_t begin = (first + p) * kPanel;
       const std::int64_t n = std::min<std::int64_t>(kPanel, w.rows() - begin);
-      f(m, begin, n, (p * round_rows(M) + m) * kPanel);
+      float* to = out + m * w.rows() + begin;
+      if (m + kRowsAhead < M)
+        Near{reinterpret_cast<const std::byte*>(to + kRowsAhead * w.rows())}.fetch(kPanel * 4 / 64);
+      f(to, begin, n, (p * round_rows(M) + m) * kPanel);
     }
 }
 
@@ -136,9 +142,9 @@ void CpuBackend::multiply_all(std::span<const MatmulPart> parts, Tensor x, bool 
       float* acc = workers_[thread].acc;
       multiply(workers_[thread], w, shared.power, first, count, rows, static_cast<int>(M), acc);
       const float* bias = part->bias.defined() ? part->bias.f32() : nullptr;
-      over_results(w, first, count, M,
-                   [&](std::int64_t m, std::int64_t begin, std::int64_t n, std::int64_t at) {
-                     float *from = acc + at, *to = part->out.f32() + (t + m) * w.rows() + begin;
+      over_results(w, first, count, M, part->out.f32() + t * w.rows(),
+                   [&](float* to, std::int64_t begin, std::int64_t n, std::int64_t at) {
+                     float* from = acc + at;
                      if (bias != nullptr) k_.add(from, from, bias + begin, n);
                      if (add)
                        k_.add(to, to, from, n);
@@ -149,7 +155,7 @@ void CpuBackend::multiply_all(std::span<const MatmulPart> parts, Tensor x, bool 
   }
 }
 
-// Gate and up of the same outputs one after the other: neither is ever written to memory.
+// Gate and up of the same outputs at once: neither is ever written to memory.
 void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
                              const Weight& gate, Tensor gate_bias, const Weight& up, Tensor up_bias,
                              Activation activation) {
@@ -170,16 +176,15 @@ void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNo
       Worker& worker = workers_[thread];
       const std::int64_t first = item * group;
       const int count = static_cast<int>(std::min(group, g.panels() - first));
-      multiply(worker, g, shared.power, first, count, rows, M, worker.acc);
-      multiply(worker, u, shared.power, first, count, rows, M, worker.acc2);
-      over_results(g, first, count, M,
-                   [&](std::int64_t m, std::int64_t begin, std::int64_t n, std::int64_t at) {
-                     float* sides[] = {worker.acc + at, worker.acc2 + at};
+      multiply_both(worker, g, u, shared.power, first, count, rows, M);
+      float* ups = worker.acc + count * round_rows(M) * kPanel;
+      over_results(g, first, count, M, out.f32() + t * g.rows(),
+                   [&](float* to, std::int64_t begin, std::int64_t n, std::int64_t at) {
+                     float* sides[] = {worker.acc + at, ups + at};
                      for (int side = 0; side < 2; ++side)
                        if (biases[side] != nullptr)
                          k_.add(sides[side], sides[side], biases[side] + begin, n);
-                     k_.glu(out.f32() + (t + m) * g.rows() + begin, sides[0], sides[1], n,
-                            act_of(activation));
+                     k_.glu(to, sides[0], sides[1], n, act_of(activation));
                    });
     });
   }
@@ -216,6 +221,17 @@ void CpuBackend::multiply(Worker& worker, const PackedWeight& w, int power, std:
     else
       panel_rows(worker, w, first + p, x, M, acc);
   }
+}
+
+void CpuBackend::multiply_both(Worker& worker, const PackedWeight& a, const PackedWeight& b,
+                               int power, std::int64_t first, int count, const float* x, int M) {
+  if (arithmetic_of(a.dtype(), isa_) == Arithmetic::kAmx) {
+    const Panels panels{a.panel(first), a.panel_bytes(), 2 * count, b.panel(first)};
+    return amx_matmul(
+        {panel_type(a), panels, power, amx_rows(prepared_.data(), a, power, M), worker.acc});
+  }
+  multiply(worker, a, power, first, count, x, M, worker.acc);
+  multiply(worker, b, power, first, count, x, M, worker.acc + count * round_rows(M) * kPanel);
 }
 
 // Formats without a layout of their own: decode 32 rows by blocks, then the same fp32 arithmetic.

@@ -27,6 +27,11 @@ struct FormatBf16 {
 template <typename Format>
 constexpr bool kReady = std::is_same_v<Format, FormatBf16>;
 
+// Whether lines are fetched one by one while a step is unpacked: many in a row wait for memory, and
+// the work for them. q6_k, which takes longer to unpack than to read, loses by it.
+template <typename Format>
+constexpr bool kSpread = std::is_same_v<Format, to_tiles::FormatQ8>;
+
 template <typename Format>
 constexpr int kStepLines = static_cast<int>(Format::kSteps.super_at(kSuper) / kSuper + 63) / 64;
 
@@ -35,17 +40,19 @@ __m512h power_of_two(int power) {
   return to_tiles::halves(_mm512_set1_epi16(static_cast<short>((power + 15) << 10)));
 }
 
-// The tiles of steps s .. s+n-1: in the panel, or unpacked to `room`.
-template <typename Format>
-const std::uint16_t* tiles_of(const std::byte* panel, std::int64_t s, int n, __m512h power,
-                              std::uint16_t* room) {
+// One step of a panel to `to`, unless its tiles can be read where they are; after(i) follows each
+// of the 32 vectors that were made.
+template <typename Format, typename After>
+const std::uint16_t* tiles_of(const std::byte* panel, std::int64_t s, __m512h power,
+                              std::uint16_t* to, After&& after) {
+  const std::byte* step = panel + Format::kSteps.at(s);
   if constexpr (kReady<Format>) {
-    return reinterpret_cast<const std::uint16_t*>(panel + Format::kSteps.at(s));
+    return reinterpret_cast<const std::uint16_t*>(step);
   } else {
-    for (int i = 0; i < n; ++i)
-      Format::step(panel + Format::kSteps.super_at(s + i), panel + Format::kSteps.at(s + i), power,
-                   room + i * kStepWords);
-    return room;
+    order_tile_loads(to);
+    Format::step(panel + Format::kSteps.super_at(s), step, power, to, after);
+    order_tile_loads(to);
+    return to;
   }
 }
 
@@ -59,6 +66,7 @@ void one_panel(const AmxArgs& a, int p) {
   // A step is multiplied after the next one was unpacked: by then its stores have left for the
   // cache.
   alignas(64) std::uint16_t room[2][kReady<Format> ? 1 : kStepWords];
+  constexpr int kLines = kStepLines<Format>;
   const std::byte* panel = a.panels.at(p);
   const __m512h power = power_of_two(a.power);
   const std::int64_t steps = a.rows.steps, step_words = amx_step_words(a.rows);
@@ -73,8 +81,11 @@ void one_panel(const AmxArgs& a, int p) {
   _tile_zero(1);
   const std::uint16_t* before = nullptr;
   for (std::int64_t s = 0; s < steps; ++s) {
-    Near{panel + Format::kSteps.at(s) + kAheadBytes}.fetch(kStepLines<Format>);
-    const std::uint16_t* w = tiles_of<Format>(panel, s, 1, power, room[s % 2]);
+    Near ahead{panel + Format::kSteps.at(s) + kAheadBytes};
+    ahead.fetch(kSpread<Format> ? kLines - 16 : kLines);
+    const std::uint16_t* w = tiles_of<Format>(panel, s, power, room[s % 2], [&](int i) {
+      if (kSpread<Format> && i % 2 == 0) ahead.fetch(1);
+    });
     if (before != nullptr) multiply(s - 1, before);
     before = w;
   }
@@ -84,19 +95,22 @@ void one_panel(const AmxArgs& a, int p) {
   _tile_stored(1, acc + 16, kAccStride);
 }
 
-// --- More: blocks of 256 k, of which the weights stay in the first-level cache for all rows and
-// the activations in the second for all panels. What comes next is fetched evenly meanwhile.
+// --- More: blocks of 512 k, of which the weights stay in the first-level cache for all rows and
+// the activations in the second for all panels. Activations pass the first level by, which has no
+// room for them beside the weights. The next weights and sums are fetched evenly meanwhile.
 
 struct Next {
-  Ahead weights, x;
-  int weight_lines, x_lines;  // with every step
-  const std::byte* weights_end;
+  Ahead weights;
+  const std::byte* end;
+  int lines;  // with every step
 };
 
 // 32 rows over n steps; the last 16 may be missing.
 void thirty_two_rows(const std::uint16_t* x, bool two, int n, const std::uint16_t* w, float* acc,
                      bool first, Next& next) {
   const std::uint16_t* x2 = x + n * kTileWords;
+  constexpr int kSumLines = 32 * kPanel * 4 / 64 / kAmxBlockSteps;
+  Near sums{reinterpret_cast<const std::byte*>(acc + 32 * kPanel)};
   if (first) {
     _tile_zero(0);
     _tile_zero(1);
@@ -111,18 +125,16 @@ void thirty_two_rows(const std::uint16_t* x, bool two, int n, const std::uint16_
     }
   }
   for (int i = 0; i < n; ++i, x += kTileWords, x2 += kTileWords, w += kStepWords) {
-    _tile_loadd(4, x, 64);
+    _tile_stream_loadd(4, x, 64);
     _tile_loadd(6, w, 64);
     _tile_dpbf16ps(0, 4, 6);
-    Near{reinterpret_cast<const std::byte*>(x + kTileWords)}.fetch(16);
+    sums.fetch(kSumLines);
     _tile_loadd(7, w + kTileWords, 64);
     _tile_dpbf16ps(1, 4, 7);
-    next.weights.fetch(next.weights.at < next.weights_end ? next.weight_lines : 0);
-    next.x.fetch(next.x_lines);
+    if (next.weights.at < next.end) next.weights.fetch(next.lines);
     if (two) {
-      _tile_loadd(5, x2, 64);
+      _tile_stream_loadd(5, x2, 64);
       _tile_dpbf16ps(2, 5, 6);
-      Near{reinterpret_cast<const std::byte*>(x2 + kTileWords)}.fetch(16);
       _tile_dpbf16ps(3, 5, 7);
     }
   }
@@ -141,25 +153,19 @@ void many_rows(const AmxArgs& a) {
   constexpr std::int64_t kBytes = Format::kSteps.super_at(kDepth);
   alignas(64) std::uint16_t room[kReady<Format> ? 1 : kDepth * kStepWords];
   const __m512h power = power_of_two(a.power);
-  const std::int64_t steps = a.rows.steps, M = a.rows.M;
-  const int count = a.panels.count, places = static_cast<int>((M + 31) / 32 * kDepth);
-  auto spread = [](std::int64_t lines, int over) {
-    return static_cast<int>((lines + over - 1) / over);
-  };
+  const std::int64_t steps = a.rows.steps, M = a.rows.M, places = (M + 31) / 32 * kDepth;
+  const int count = a.panels.count, lines = static_cast<int>((kBytes / 64 + places - 1) / places);
   for (std::int64_t s = 0; s < steps; s += kDepth) {
     const int n = static_cast<int>(std::min<std::int64_t>(steps - s, kDepth));
-    const std::int64_t after = s + kDepth < steps ? s + kDepth : 0;
-    Next next{{},
-              {reinterpret_cast<const std::byte*>(a.rows.x + amx_row_at(a.rows, 0, after))},
-              spread(kBytes / 64, places),
-              spread(M * kDepth, count * places),
-              {}};
     for (int p = 0; p < count; ++p) {
-      const std::uint16_t* w = tiles_of<Format>(a.panels.at(p), s, n, power, room);
+      const std::byte* panel = a.panels.at(p);
+      const std::uint16_t* w = tiles_of<Format>(panel, s, power, room, [](int) {});
+      for (int i = 1; i < n && !kReady<Format>; ++i)
+        tiles_of<Format>(panel, s + i, power, room + i * kStepWords, [](int) {});
       const bool last = p + 1 == count;
-      next.weights.at =
+      const std::byte* after =
           a.panels.at(last ? 0 : p + 1) + Format::kSteps.super_at(last ? s + kDepth : s);
-      next.weights_end = next.weights.at + kBytes;
+      Next next{{after}, after + kBytes, lines};
       float* acc = a.acc + p * round_rows(M) * kPanel;
       for (std::int64_t m = 0; m < M; m += 32)
         thirty_two_rows(a.rows.x + amx_row_at(a.rows, m, s), M - m > 16, n, w, acc + m * kPanel,

@@ -26,7 +26,9 @@ namespace {
 
 using amx::load_f16, amx::load_u8;
 
-constexpr int kFewRows = 3;  // up to which fp32 multiply-adds are used
+constexpr int kFewRows = 3;     // up to which fp32 multiply-adds are used
+constexpr int kDepth = kSuper;  // steps that are unpacked at a time
+static_assert(kAmxBlockSteps % kDepth == 0);
 
 struct FlushSubnormals {
   FlushSubnormals() : before(_mm_getcsr()) { _mm_setcsr(before | 0x8040); }
@@ -162,26 +164,26 @@ __m512 scaled(__m512 dot, const Scales& s, float sum, __m512 acc) {
   return Format::kOffsets ? _mm512_fmadd_ps(_mm512_set1_ps(sum), s.offset, acc) : acc;
 }
 
-// M rows by multiply-adds, straight from P panels at once: as many streams from memory.
+// M rows by multiply-adds, straight from P panels at once: as many streams from memory. Lines are
+// fetched one at a time between the work: many in a row wait for memory, and the work for them.
 template <typename Format, int M, int P>
 void few_rows(const BlockArgs& a, int first) {
-  constexpr int kLines = Format::kSteps.step / 64;
+  constexpr int kLines = Format::kSteps.step / 64, kAheadBytes = 4096 / P;
   const std::int64_t steps = a.rows.tiles.steps;
   __m512 acc[P][M][2];
-  Near ahead[P];
-  for (int p = 0; p < P; ++p) {
-    ahead[p].at = a.panels.at(first + p) + 2048;
-    for (auto& row : acc[p]) row[0] = row[1] = _mm512_setzero_ps();
-  }
+  for (auto& panel : acc)
+    for (auto& row : panel) row[0] = row[1] = _mm512_setzero_ps();
   for (std::int64_t s = 0; s < steps; ++s)
     for (int p = 0; p < P; ++p) {
       const std::byte* super = a.panels.at(first + p) + Format::kSteps.super_at(s);
       const std::byte* step = a.panels.at(first + p) + Format::kSteps.at(s);
-      ahead[p].fetch(kLines);
+      Near ahead{step + kAheadBytes};
+      ahead.fetch(kLines - 8);
       for (int tile = 0; tile < 2; ++tile) {
         __m512 even[M], odd[M];
         for (int m = 0; m < M; ++m) even[m] = odd[m] = _mm512_setzero_ps();
         for (int j = 0; j < 4; ++j) {
+          ahead.fetch(1);
           __m512 e[4], o[4];
           Format::floats(step, tile, j, e, o);
           for (int m = 0; m < M; ++m) {
@@ -216,12 +218,13 @@ void few_rows(const BlockArgs& a) {
 // activations and dots are: what is loaded for a step then never has the place in its page that a
 // product still on its way to memory has, which the processor would take for the same.
 struct Unpacked {
-  alignas(4096) std::uint16_t words[kAmxBlockSteps][16][32];  // [step][pair of k][16 outputs][2 k]
-  Scales scales[kAmxBlockSteps];
+  alignas(4096) std::uint16_t words[kDepth][16][32];  // [step][pair of k][16 outputs][2 k]
+  Scales scales[kDepth];
 };
 
 template <typename Format>
 void unpack(const std::byte* panel, std::int64_t first, int steps, int tile, Unpacked& to) {
+  order_tile_loads(&to);
   for (int s = 0; s < steps; ++s) {
     const std::byte* step = panel + Format::kSteps.at(first + s);
     for (int j = 0; j < 4; ++j) {
@@ -231,45 +234,60 @@ void unpack(const std::byte* panel, std::int64_t first, int steps, int tile, Unp
     }
     to.scales[s] = Format::scales(panel + Format::kSteps.super_at(first + s), step, tile);
   }
+  order_tile_loads(&to);
 }
 
-// dots (16 rows, 16 outputs) of one group, by one of four tiles. Their numbers are literals.
+// The product of one group (16 rows, 16 outputs) in one of four tiles, and its way to memory. The
+// numbers of tiles are literals.
 inline __attribute__((always_inline)) void product(int i, const std::uint16_t* x,
-                                                   const std::uint16_t* w, float* dots) {
+                                                   const std::uint16_t* w) {
   switch (i) {
     case 0:
       _tile_zero(0);
       _tile_loadd(4, x, 64);
       _tile_loadd(6, w, 64);
       _tile_dpbf16ps(0, 4, 6);
-      _tile_stored(0, dots, 64);
       return;
     case 1:
       _tile_zero(1);
       _tile_loadd(5, x, 64);
       _tile_loadd(7, w, 64);
       _tile_dpbf16ps(1, 5, 7);
-      _tile_stored(1, dots, 64);
       return;
     case 2:
       _tile_zero(2);
       _tile_loadd(4, x, 64);
       _tile_loadd(6, w, 64);
       _tile_dpbf16ps(2, 4, 6);
-      _tile_stored(2, dots, 64);
       return;
     case 3:
       _tile_zero(3);
       _tile_loadd(5, x, 64);
       _tile_loadd(7, w, 64);
       _tile_dpbf16ps(3, 5, 7);
+      return;
+  }
+}
+inline __attribute__((always_inline)) void store_product(int i, float* dots) {
+  switch (i) {
+    case 0:
+      _tile_stored(0, dots, 64);
+      return;
+    case 1:
+      _tile_stored(1, dots, 64);
+      return;
+    case 2:
+      _tile_stored(2, dots, 64);
+      return;
+    case 3:
       _tile_stored(3, dots, 64);
       return;
   }
 }
 
 // 16 rows over the unpacked steps; the tile unit is three groups ahead of the scaling, because a
-// product takes three times as long to come out as the unit is busy with it.
+// product takes three times as long to come out as the unit is busy with it. It is stored when the
+// next one has begun.
 template <typename Format>
 void sixteen_rows(const Unpacked& u, int steps, const std::uint16_t* x, std::int64_t step_words,
                   const float* sums, float* to, bool first) {
@@ -277,8 +295,9 @@ void sixteen_rows(const Unpacked& u, int steps, const std::uint16_t* x, std::int
   __m512 acc[16];
   for (int m = 0; m < 16; ++m)
     acc[m] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to + m * kPanel);
-  auto start = [&](int i, int s) {
-    if (s < steps) product(i, x + s * step_words, u.words[s][0], dots[i]);
+  auto start = [&](int i, int s) __attribute__((always_inline)) {
+    if (s < steps) product(i, x + s * step_words, u.words[s][0]);
+    if (s > 0 && s <= steps) store_product((i + 3) % 4, dots[(i + 3) % 4]);
   };
   for (int i = 0; i < 3; ++i) start(i, i);
   for (int s = 0; s < steps; s += 4)
@@ -296,19 +315,18 @@ void sixteen_rows(const Unpacked& u, int steps, const std::uint16_t* x, std::int
 // tiles of a panel at the same 16 rows.
 template <typename Format>
 void many_rows(const BlockArgs& a) {
-  constexpr std::int64_t kBytes = Format::kSteps.super_at(kAmxBlockSteps);
+  constexpr std::int64_t kBytes = Format::kSteps.super_at(kDepth);
   const AmxRows& x = a.rows.tiles;
   use_tiles(16);
   Unpacked u[2];
   const int lines = static_cast<int>((kBytes / 64 + (x.M + 15) / 16 - 1) / ((x.M + 15) / 16));
-  for (std::int64_t s = 0; s < x.steps; s += kAmxBlockSteps) {
-    const int n = static_cast<int>(std::min<std::int64_t>(x.steps - s, kAmxBlockSteps));
+  for (std::int64_t s = 0; s < x.steps; s += kDepth) {
+    const int n = static_cast<int>(std::min<std::int64_t>(x.steps - s, kDepth));
     for (int p = 0; p < a.panels.count; ++p) {
       float* acc = a.acc + p * round_rows(x.M) * kPanel;
       for (int tile = 0; tile < 2; ++tile) unpack<Format>(a.panels.at(p), s, n, tile, u[tile]);
       const bool last = p + 1 == a.panels.count;
-      Ahead ahead{a.panels.at(last ? 0 : p + 1) +
-                  Format::kSteps.super_at(last ? s + kAmxBlockSteps : s)};
+      Ahead ahead{a.panels.at(last ? 0 : p + 1) + Format::kSteps.super_at(last ? s + kDepth : s)};
       for (int m = 0; m < x.M; m += 16) {
         ahead.fetch(lines);
         const std::uint16_t* rows = x.x + amx_row_at(x, m, s);
