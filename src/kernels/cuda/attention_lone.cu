@@ -301,13 +301,8 @@ void launch_lone(const Context& c, const LoneArgs& a, int S) {
   auto* kernel = lone_kernel<kD, kHalf, kWarps>;
   // The warps' results, then the token's heads: G of q, k, v.
   auto bytes = [](int G) { return (kWarps * result_floats(kD, G) + (G + 2) * kD) * 4; };
-  static bool allowed = false;
-  if (!allowed)
-    check(c,
-          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               bytes(kMostHeads)),
-          "shared memory");
-  allowed = true;
+  static int allowed = 0;
+  allow_shared(c, kernel, bytes(kMostHeads), allowed);
   int longest = (a.B * s.page_size + kLoneSlice * kWarps - 1) / (kLoneSlice * kWarps);
   int parts = std::max(1, std::min(c.sms / (S * s.kv_heads), longest));
   launch(c, kernel,

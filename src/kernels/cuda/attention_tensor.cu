@@ -251,20 +251,11 @@ __global__ void __launch_bounds__(kAttnThreads) prefill_kernel(const __grid_cons
   }
 }
 
-template <typename Kernel>
-void allow_shared(const Context& c, Kernel* kernel, int bytes) {
-  check(c, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-        "shared memory");
-}
-
 template <int kD, bool kHalf>
 void launch_attention(Context& c, AttnArgs a, std::int64_t T) {
-  static bool ready = false;
-  if (!ready) {
-    allow_shared(c, decode_kernel<kD, kHalf>, DecodeShape<kD>::kShared);
-    allow_shared(c, prefill_kernel<kD, kHalf>, PrefillShape<kD>::kShared);
-    ready = true;
-  }
+  static int decode_allowed = 0, prefill_allowed = 0;
+  allow_shared(c, decode_kernel<kD, kHalf>, DecodeShape<kD>::kShared, decode_allowed);
+  allow_shared(c, prefill_kernel<kD, kHalf>, PrefillShape<kD>::kShared, prefill_allowed);
   auto K = static_cast<unsigned>(a.K), S = static_cast<unsigned>(a.S);
   if (a.all) {
     launch(c, decode_kernel<kD, kHalf>, dim3(blocks_for(c, T * a.G, 16), K, S), kAttnThreads,

@@ -367,11 +367,8 @@ void draw(const Context& c, DrawnRow* drawn, std::int32_t* last, const DrawRow* 
   launch(c, scan_kernel, grid, kScanThreads, 0, best, greedy ? nullptr : tallies, rows, logits, V);
   if (!greedy) launch(c, measure_kernel, grid, kScanThreads, 0, tallies, best, rows, logits, V);
   std::size_t shared = greedy ? 0 : sizeof(Work);
-  if (!greedy)
-    check(c,
-          cudaFuncSetAttribute(choose_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(sizeof(Work))),
-          "shared memory");
+  static int allowed = 0;
+  allow_shared(c, choose_kernel, static_cast<int>(shared), allowed);
   // Without a choice to make, one warp reads what the scan left.
   launch(c, choose_kernel, static_cast<unsigned>(M), greedy ? 32 : kChooseThreads, shared, drawn,
          last, tallies, best, rows, logits, V, chunks);

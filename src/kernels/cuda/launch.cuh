@@ -37,6 +37,15 @@ void launch(const Context& c, void (*kernel)(Params...), dim3 grid, dim3 block, 
   launch_cluster(c, kernel, 1, grid, block, shared, args...);
 }
 
+// Lets the kernel have so much shared memory; `allowed` is what it may have already.
+template <typename Kernel>
+void allow_shared(const Context& c, Kernel* kernel, int bytes, int& allowed) {
+  if (bytes <= allowed) return;
+  check(c, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+        "shared memory");
+  allowed = bytes;
+}
+
 // Waits until all memory of the kernels before this one is visible. First statement of a kernel but
 // for loads of what was there before the step (Context::pdl).
 __device__ inline void pdl_wait() {

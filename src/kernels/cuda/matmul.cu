@@ -1,6 +1,8 @@
 // Which kernel a product takes.
 #include "kernels/cuda/matmul.h"
 
+#include <vector>
+
 #include "kernels/cuda/matmul_kernels.cuh"
 
 namespace vitrine::cuda {
@@ -9,13 +11,17 @@ namespace {
 // Above this, decoding the weights once more pays.
 constexpr int kMostTileRows = 128;
 
-void run(Context& c, Job& job, DType dtype) {
+// A product with weights of one type.
+struct Product {
+  Job job;
+  DType dtype;
+};
+
+void run(Context& c, const Product& product) {
+  const Job& job = product.job;
   c.shape[0] = job.T, c.shape[1] = job.segment[0].rows, c.shape[2] = job.K;
-  job.tickets = c.tickets;
-  job.partial = reinterpret_cast<float*>(c.workspace);
-  with_format(c, dtype, [&](auto format) {
+  with_format(c, product.dtype, [&](auto format) {
     using F = decltype(format);
-    job.units = (job.K + F::kCols - 1) / F::kCols;
     if (!c.deterministic && few_fits<F>(c, job))
       launch_few<F>(c, job);
     else if (c.deterministic || job.T <= kMostTileRows ||
@@ -23,13 +29,22 @@ void run(Context& c, Job& job, DType dtype) {
       launch_tile<F>(c, job, c.workspace, c.workspace_bytes);
   });
 }
-Job make_job(const MatmulInput& in, std::int64_t K) {
+
+Product make_product(const Context& c, const MatmulInput& in, const CudaWeight& w) {
+  std::int64_t K = w.cols();
   VT_CHECK(in.T > 0 && in.T <= INT32_MAX / 2 && K <= INT32_MAX / 8, "matmul: {} rows of {}", in.T,
            K);
-  Job job{};
+  Product product{{}, w.dtype()};
+  Job& job = product.job;
   job.T = static_cast<int>(in.T), job.K = static_cast<int>(K);
   job.x = in.x, job.norm = in.norm, job.eps = in.eps;
-  return job;
+  job.tickets = c.tickets;
+  job.partial = reinterpret_cast<float*>(c.workspace);
+  with_format(c, product.dtype, [&](auto format) {
+    constexpr int kCols = decltype(format)::kCols;
+    job.units = (job.K + kCols - 1) / kCols;
+  });
+  return product;
 }
 
 int tiles_of(const CudaWeight& w) {
@@ -48,17 +63,26 @@ Segment make_segment(const MatmulOutput& o, int first_tile) {
 }  // namespace
 
 void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const MatmulInput& in) {
+  std::vector<Product> products;
   for (std::size_t i = 0; i < outputs.size() && in.T > 0;) {
-    Job job = make_job(in, outputs[i].w->cols());
-    DType dtype = outputs[i].w->dtype();
-    for (; i < outputs.size() && outputs[i].w->dtype() == dtype && job.segments < kMaxSegments;
+    Product& product = products.emplace_back(make_product(c, in, *outputs[i].w));
+    Job& job = product.job;
+    for (; i < outputs.size() && outputs[i].w->dtype() == product.dtype &&
+           job.segments < kMaxSegments;
          ++i) {
       VT_CHECK(outputs[i].w->cols() == job.K, "matmul_group: {} and {} columns",
                outputs[i].w->cols(), job.K);
       job.segment[job.segments++] = make_segment(outputs[i], job.tiles);
       job.tiles += tiles_of(*outputs[i].w);
     }
-    run(c, job, dtype);
+  }
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    const Product* next = i + 1 < products.size() ? &products[i + 1] : nullptr;
+    if (next && in.T == 1 && !c.deterministic &&
+        launch_k_pair(c, products[i].job, products[i].dtype, next->job, next->dtype))
+      ++i;
+    else
+      run(c, products[i]);
   }
 }
 
@@ -66,11 +90,12 @@ void matmul_glu(Context& c, float* out, const MatmulInput& in, const CudaWeight&
                 const CudaWeight& up, Activation activation) {
   VT_CHECK(gate.rows() == up.rows() && gate.cols() == up.cols() && gate.dtype() == up.dtype());
   if (in.T == 0) return;
-  Job job = make_job(in, gate.cols());
+  Product product = make_product(c, in, gate);
+  Job& job = product.job;
   job.glu = true, job.activation = activation, job.segments = 2, job.tiles = tiles_of(gate);
   job.segment[0] = make_segment({out, &gate}, 0);
   job.segment[1] = make_segment({out, &up}, 0);
-  run(c, job, gate.dtype());
+  run(c, product);
 }
 
 }  // namespace vitrine::cuda

@@ -30,6 +30,7 @@ inline constexpr int kFewInFlight = 64 << 10, kFewEarly = 48 << 10;
 
 // How a launch is cut, and its shared memory.
 struct FewPlan {
+  int blocks;
   int tokens;       // 1, 2, 4 or 8
   int groups_of;    // warps, as a power of two; each group has a tile
   int ring, early;  // units ahead, in all and before the rows
@@ -210,10 +211,9 @@ class TileEnd {
   float first_;
 };
 
-// kOne: one row.
+// What the block of that number does. kOne: one row.
 template <typename F, int kSubs, bool kOne>
-__global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
-    few_kernel(const __grid_constant__ Job job, const __grid_constant__ FewPlan plan) {
+__device__ __forceinline__ void few_block(const Job& job, const FewPlan& plan, int block) {
   constexpr int kWarps = kFewWarps<F>;
   extern __shared__ __align__(128) std::byte shared[];
   pdl_trigger();
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
   int warps = 1 << plan.groups_of, group = warp >> plan.groups_of, part = warp & (warps - 1);
   int groups = kWarps >> plan.groups_of;
   int begin = job.units * part >> plan.groups_of, end = job.units * (part + 1) >> plan.groups_of;
-  int first_tile = group * gridDim.x + blockIdx.x, stride = gridDim.x * groups;
+  int first_tile = group * plan.blocks + block, stride = plan.blocks * groups;
   UnitStream<F, kSubs> stream(job, begin, end, first_tile, stride);
   ring.fill(0, plan.early, stream);
 
@@ -263,10 +263,28 @@ __global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
   }
 }
 
-// As many groups of `all` warps as keep the multiprocessors equally busy: fewer have to meet.
-inline int choose_groups(const Context& c, const Job& job, int all) {
+template <typename F, int kSubs, bool kOne>
+__global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
+    few_kernel(const __grid_constant__ Job job, const __grid_constant__ FewPlan plan) {
+  few_block<F, kSubs, kOne>(job, plan, static_cast<int>(blockIdx.x));
+}
+
+// Two products with the same row.
+template <typename F, typename G>
+__global__ void __launch_bounds__(32 * kFewWarps<F>, 1)
+    pair_kernel(const __grid_constant__ Job job, const __grid_constant__ FewPlan plan,
+                const __grid_constant__ Job job2, const __grid_constant__ FewPlan plan2) {
+  int block = static_cast<int>(blockIdx.x);
+  if (block < plan.blocks)
+    few_block<F, 1, true>(job, plan, block);
+  else
+    few_block<G, 1, true>(job2, plan2, block - plan.blocks);
+}
+
+// As many groups of `all` warps as keep the blocks equally busy: fewer have to meet.
+inline int choose_groups(int blocks, const Job& job, int all) {
   auto use = [&](int groups) {
-    int warps = all / groups, slots = c.sms * groups;
+    int warps = all / groups, slots = blocks * groups;
     int turns = (job.tiles + slots - 1) / slots, units = (job.units + warps - 1) / warps;
     return static_cast<double>(job.tiles) / turns / slots * job.units / units / warps;
   };
@@ -277,13 +295,15 @@ inline int choose_groups(const Context& c, const Job& job, int all) {
 }
 
 template <typename F, int kSubs>
-FewPlan few_plan(const Context& c, const Job& job) {
+FewPlan few_plan(const Job& job, int blocks) {
   constexpr int kWarps = kFewWarps<F>, kSlot = kWarps * F::kWords * 4,
                 kLeast = (kFewInFlight + kSlot - 1) / kSlot;
   FewPlan p{};
   int cols = job.units * F::kCols;
+  p.blocks = blocks;
   p.tokens = few_tokens(job.T);
-  for (int warps = kWarps / choose_groups(c, job, kWarps); warps > 1; warps /= 2) ++p.groups_of;
+  for (int warps = kWarps / choose_groups(blocks, job, kWarps); warps > 1; warps /= 2)
+    ++p.groups_of;
   p.operand_bytes = RowBytes<F>::operands(cols), p.token_sums = RowBytes<F>::sums(cols);
   // All but the ring, which is last but for the barriers in front.
   p.scratch = ring_barrier_bytes(kWarps);
@@ -298,24 +318,47 @@ FewPlan few_plan(const Context& c, const Job& job) {
   return p;
 }
 
+inline int few_blocks(const Context& c, const Job& job) { return std::min(job.tiles, c.sms); }
+
 template <typename F, int kSubs, bool kOne>
 void launch_few_kernel(Context& c, const Job& job) {
-  FewPlan p = few_plan<F, kSubs>(c, job);
+  FewPlan p = few_plan<F, kSubs>(job, few_blocks(c, job));
   auto* kernel = few_kernel<F, kSubs, kOne>;
   static int allowed = 0;
-  if (p.bytes > allowed) {
-    check(c, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, p.bytes),
-          "shared memory");
-    allowed = p.bytes;
-  }
-  launch(c, kernel, dim3(std::min(job.tiles, c.sms)), 32 * kFewWarps<F>, p.bytes, job, p);
+  allow_shared(c, kernel, p.bytes, allowed);
+  launch(c, kernel, dim3(p.blocks), 32 * kFewWarps<F>, p.bytes, job, p);
 }
 
 template <typename F>
 bool few_fits(const Context& c, const Job& job) {
   if (job.T > (F::kHalf ? 8 : 4) || job.units > kFewVectors * 4 / F::kCols / few_tokens(job.T))
     return false;
-  return (job.glu ? few_plan<F, 2>(c, job) : few_plan<F, 1>(c, job)).bytes <= c.shared_bytes;
+  int blocks = few_blocks(c, job);
+  FewPlan p = job.glu ? few_plan<F, 2>(job, blocks) : few_plan<F, 1>(job, blocks);
+  return p.bytes <= c.shared_bytes;
+}
+
+// How many of the blocks the first of two products has, so that the longer takes the least.
+template <typename F, typename G>
+int split_blocks(int blocks, const Job& a, const Job& b) {
+  auto turns = [](const Job& job, int n) { return (job.tiles + n - 1) / n * job.units; };
+  auto longer = [&](int n) {
+    return std::max(turns(a, n) * F::kWords, turns(b, blocks - n) * G::kWords);
+  };
+  int best = 1;
+  for (int n = 2; n < blocks; ++n)
+    if (longer(n) <= longer(best)) best = n;
+  return best;
+}
+
+template <typename F, typename G>
+void launch_pair(Context& c, const Job& a, const Job& b) {
+  int first = split_blocks<F, G>(c.sms, a, b);
+  FewPlan p = few_plan<F, 1>(a, first), q = few_plan<G, 1>(b, c.sms - first);
+  int bytes = std::max(p.bytes, q.bytes);
+  static int allowed = 0;
+  allow_shared(c, pair_kernel<F, G>, bytes, allowed);
+  launch(c, pair_kernel<F, G>, dim3(c.sms), 32 * kFewWarps<F>, bytes, a, p, b, q);
 }
 
 template <typename F>

@@ -104,6 +104,9 @@ template <typename F>
 bool few_fits(const Context& c, const Job& job);
 template <typename F>
 void launch_few(Context& c, Job job);
+// Products of one row as one launch: q4_k or q5_k and q6_k, as models in q4_k_m and q5_k_m have
+// them for q, k and v. False, with nothing done, for others.
+bool launch_k_pair(Context& c, const Job& a, DType type, const Job& b, DType type2);
 template <typename F>
 void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes);
 // False, with no output written, where it cannot.

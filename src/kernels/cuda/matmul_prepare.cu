@@ -62,7 +62,6 @@ __global__ void __launch_bounds__(kThreads, 2)
                     float* factors) {
   __shared__ float scratch[33];
   pdl_trigger();
-  pdl_wait();
   int token = blockIdx.x, tokens = gridDim.x;
   bool aligned = job.K % 4 == 0;
   int end = token < job.T ? job.K : 0;
@@ -73,11 +72,12 @@ __global__ void __launch_bounds__(kThreads, 2)
     for (int j = 0; j < kKept; ++j)
       if (int k = first + (j * kThreads + static_cast<int>(threadIdx.x)) * 4; k < cols) f(j, k);
   };
-  auto load = [&](int first) {
-    each(first, [&](int j, int k) {
-      kept[j] = load4(row, k, end, aligned);
-      if (job.norm) weight[j] = load4(job.norm, k, job.K, aligned);
-    });
+  auto load_norm = [&](int first) {
+    if (job.norm)
+      each(first, [&](int j, int k) { weight[j] = load4(job.norm, k, job.K, aligned); });
+  };
+  auto load_row = [&](int first) {
+    each(first, [&](int j, int k) { kept[j] = load4(row, k, end, aligned); });
   };
   // Normed by `scale` and the weights, then times `power`.
   auto value = [&](int j, float scale, float power) {
@@ -89,11 +89,13 @@ __global__ void __launch_bounds__(kThreads, 2)
   float2 power{1, 1};
   auto pass = [&](auto f) {
     for (int first = 0; first < cols; first += kTurn) {
-      if (cols > kTurn) load(first);
+      if (cols > kTurn) load_norm(first), load_row(first);
       each(first, f);
     }
   };
-  if (cols <= kTurn) load(0);
+  load_norm(0);
+  pdl_wait();
+  if (cols <= kTurn) load_row(0);
   if (job.norm) {
     float square = 0;
     pass([&](int j, int) {

@@ -301,13 +301,8 @@ __global__ void __launch_bounds__(kTileThreads, 1)
 
 template <typename F, int NT>
 void allow_tile_kernel(const Context& c) {
-  static bool allowed = false;
-  if (!allowed)
-    check(c,
-          cudaFuncSetAttribute(tile_kernel<F, NT>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               TileShape<F, NT>::kShared),
-          "shared memory");
-  allowed = true;
+  static int allowed = 0;
+  allow_shared(c, tile_kernel<F, NT>, TileShape<F, NT>::kShared, allowed);
 }
 
 inline constexpr int kMostCluster = 8;  // blocks that every device with clusters can bring together
