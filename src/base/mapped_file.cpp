@@ -1,14 +1,74 @@
 #include "base/mapped_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 namespace vitrine {
+namespace {
+
+// What is mapped, for the handler of SIGBUS, which may take no lock: a place belongs to the file
+// whose `end` is not zero. More files than places are mapped without a place, and a read beyond
+// the end of one of those ends the process as the system has it.
+struct Place {
+  std::atomic<std::uintptr_t> begin = 0, end = 0;
+  std::array<char, 512> path = {};
+};
+constinit std::array<Place, 256> places;
+constinit std::mutex places_mutex;
+
+void say(const char* text) {
+  [[maybe_unused]] auto written = ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+// A file that is cut short while it is mapped has no bytes to go on with.
+void on_bus_error(int signal, siginfo_t* info, void*) {
+  auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  for (const Place& p : places)
+    if (at < p.end.load() && at >= p.begin.load()) {
+      say("fatal: ");
+      say(p.path.data());
+      say(": the file was cut short, or its device failed, while it was in use\n");
+      ::_exit(1);
+    }
+  ::signal(signal, SIG_DFL);
+}
+
+void enter(const std::string& path, const void* data, std::size_t size) {
+  std::lock_guard lock(places_mutex);
+  static const bool installed = [] {
+    struct sigaction action {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    return ::sigaction(SIGBUS, &action, nullptr) == 0;
+  }();
+  if (!installed) return;
+  auto free = std::find_if(places.begin(), places.end(), [](auto& p) { return p.end == 0; });
+  if (free == places.end()) return;
+  std::size_t n = path.copy(free->path.data(), free->path.size() - 1);
+  free->path[n] = '\0';
+  auto begin = reinterpret_cast<std::uintptr_t>(data);
+  free->begin = begin;
+  free->end = begin + size;
+}
+
+void leave(const void* data) {
+  std::lock_guard lock(places_mutex);
+  auto begin = reinterpret_cast<std::uintptr_t>(data);
+  for (Place& p : places)
+    if (p.end != 0 && p.begin == begin) p.end = 0;
+}
+
+}  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
   if (path.find('\0') != std::string::npos)
@@ -33,6 +93,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   if (data == MAP_FAILED)
     return make_error(ErrorCode::kUnavailable, "{}: cannot map {} bytes: {}", path, size,
                       std::strerror(failure));
+  enter(path, data, size);
   return MappedFile(path, static_cast<const std::byte*>(data), size);
 }
 
@@ -49,7 +110,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  leave(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 }  // namespace vitrine

@@ -1,4 +1,5 @@
-// A file's bytes, read-only, mapped for the object's life.
+// A file's bytes, read-only, mapped for the object's life. A read beyond the end of a file that
+// another process cut short meanwhile ends this one with a message that names the file.
 #pragma once
 
 #include <cstddef>

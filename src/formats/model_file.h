@@ -3,7 +3,7 @@
 // Nothing is copied: tensors are views of mapped (or embedded) bytes, checked at open so that every
 // view lies inside its file and has exactly the bytes that its shape and type need.
 // Immutable after open; may be read from any thread. A file that another process truncates while it
-// is mapped raises SIGBUS at the next read of the lost pages; that is beyond what is checked here.
+// is mapped ends this one at the next read of the lost pages (base/mapped_file.h).
 #pragma once
 
 #include <cstddef>

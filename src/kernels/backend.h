@@ -174,6 +174,8 @@ class Backend {
   virtual int threads() const { return 1; }
   virtual Peak measure_peak() = 0;  // takes about a second
   virtual bool asynchronous() const { return false; }
+  // Whether a row's bits are the same in any company, so that two runs give the same.
+  virtual bool exact() const { return true; }
   // Bytes that allocate() can still give, if known. By default the host's.
   virtual std::optional<std::int64_t> free_memory() const;
   // Rows of logits that are computed at once: enough to share one pass over the head's weights, few

@@ -197,9 +197,7 @@ Result<int> bench(Flags& f) {
     last = r;
     hash = r.hash;
   }
-  // On a GPU a row's bits depend on its company, unless that was asked for.
-  const bool exact = engine->backend().name() != "cuda" || f.engine.options.deterministic;
-  if (exact && hash != warm.hash)
+  if (engine->backend().exact() && hash != warm.hash)
     return make_error(ErrorCode::kInvalid, "two runs gave different logits: {:016x} and {:016x}",
                       warm.hash, hash);
   Peak peak;

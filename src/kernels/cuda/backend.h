@@ -18,6 +18,7 @@ class CudaBackend final : public Backend {
   ~CudaBackend() override;
 
   std::string name() const override { return "cuda"; }
+  bool exact() const override { return c_.deterministic; }
   std::string description() const override { return description_; }
   Peak measure_peak() override;
   bool asynchronous() const override { return true; }

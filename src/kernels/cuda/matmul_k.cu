@@ -26,7 +26,7 @@ template bool launch_many<WeightQ6_K>(Context& c, Job job, std::byte* workspace,
 bool launch_k_pair(Context& c, const Job& a, DType type, const Job& b, DType type2) {
   constexpr auto kQ4 = static_cast<DType>(12), kQ5 = static_cast<DType>(13),
                  kQ6 = static_cast<DType>(14);
-  if (type2 != kQ6 || !few_fits<WeightQ6_K>(c, b)) return false;
+  if (c.sms < 2 || type2 != kQ6 || !few_fits<WeightQ6_K>(c, b)) return false;
   if (type == kQ4 && few_fits<WeightQ4_K>(c, a))
     launch_pair<WeightQ4_K, WeightQ6_K>(c, a, b);
   else if (type == kQ5 && few_fits<WeightQ5_K>(c, a))
