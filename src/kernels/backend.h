@@ -79,7 +79,8 @@ class Buffer {
   std::int64_t bytes_ = 0;
 };
 
-enum class WeightUse { kMatmul, kTable };
+// kHead: a product that gives logits, whose errors nothing after it evens out.
+enum class WeightUse { kMatmul, kHead, kTable };
 enum class Activation { kSilu, kGelu, kGeluTanh, kRelu };
 
 // The K and V of one layer: n_pages pages of page_size positions. What a page looks like inside is

@@ -154,23 +154,23 @@ std::vector<float> WeightLoader::floats(const Name& name, std::int64_t n) {
   return values;
 }
 
-Linear WeightLoader::pack(const MatrixSource& m, std::vector<float> bias) {
+Linear WeightLoader::pack(const MatrixSource& m, std::vector<float> bias, WeightUse use) {
   Linear linear;
   if (error_) return linear;
-  auto packed = backend_.pack(m, WeightUse::kMatmul);
+  auto packed = backend_.pack(m, use);
   if (!packed.ok()) {
     fail(packed.error());
     return linear;
   }
   linear.weight = std::move(packed).value();
   if (!bias.empty()) linear.bias = vector(bias);
-  totals_.packed_bytes += backend_.packed_bytes(m.dtype, m.rows(), m.cols, WeightUse::kMatmul);
+  totals_.packed_bytes += backend_.packed_bytes(m.dtype, m.rows(), m.cols, use);
   if (progress_) progress_(linear.weight->bytes());
   return linear;
 }
 
 Linear WeightLoader::linear(const MatrixSource& m, std::vector<float> bias) {
-  Linear linear = pack(m, std::move(bias));
+  Linear linear = pack(m, std::move(bias), WeightUse::kMatmul);
   if (linear.weight) {
     totals_.matmul_weights += linear.weight->rows() * linear.weight->cols();
     totals_.matmul_bytes += linear.weight->bytes();
@@ -179,7 +179,7 @@ Linear WeightLoader::linear(const MatrixSource& m, std::vector<float> bias) {
 }
 
 Linear WeightLoader::head(const MatrixSource& m, std::vector<float> bias) {
-  Linear linear = pack(m, std::move(bias));
+  Linear linear = pack(m, std::move(bias), WeightUse::kHead);
   if (linear.weight) {
     totals_.head_weights += linear.weight->rows() * linear.weight->cols();
     totals_.head_bytes += linear.weight->bytes();

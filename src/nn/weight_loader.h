@@ -91,7 +91,7 @@ class WeightLoader {
   // The tensor with exactly this shape and a known format, or null with the error kept.
   const TensorInfo* get(const Name& name, Shape shape);
   Tensor allocate(Shape shape);
-  Linear pack(const MatrixSource& m, std::vector<float> bias);
+  Linear pack(const MatrixSource& m, std::vector<float> bias, WeightUse use);
 
   const ModelFile& file_;
   Backend& backend_;

@@ -67,7 +67,7 @@ std::int64_t CpuBackend::packed_bytes(DType dtype, std::int64_t rows, std::int64
 Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUse use) {
   if (use == WeightUse::kTable) return std::unique_ptr<Weight>(std::make_unique<TableWeight>(m));
   VT_TRY(Buffer buffer, allocate_host(PackedWeight::size_of(m.dtype, m.rows(), m.cols)));
-  auto packed = std::make_unique<PackedWeight>(m, std::move(buffer));
+  auto packed = std::make_unique<PackedWeight>(m, std::move(buffer), use);
   if (packed->layout() != Layout::kRows)
     pool_.run(packed->panels(), [&](std::int64_t p, int) { packed->pack_panel(m, p); });
   if (packed->steps() > prepared_steps_) {

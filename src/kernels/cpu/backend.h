@@ -77,11 +77,13 @@ class CpuBackend final : public Backend {
   // What products with one input have in common.
   struct Shared {
     int rows, panels;  // at a time, at most
+    int parts;         // in how many numbers of bf16 an activation is taken
     int power;         // PackedWeight::power() of all
   };
   Shared shared_of(std::span<const MatmulPart> parts) const;
   // Activations in the form that the weight's arithmetic takes.
-  void prepare(const float* x, std::int64_t M, const PackedWeight& w, int power);
+  // In two parts: M rows of the first, then M of what it leaves.
+  void prepare(const float* x, std::int64_t M, const PackedWeight& w, const Shared& shared);
   // out = products, or out += products.
   void multiply_all(std::span<const MatmulPart> parts, Tensor x, bool add);
   // Results of `count` panels to acc (count, round_rows(M), kPanel).
@@ -93,7 +95,7 @@ class CpuBackend final : public Backend {
   std::int64_t panels_at_once(const PackedWeight& w, int most) const;
   template <typename F>
   static void over_results(const PackedWeight& w, std::int64_t first, int count, std::int64_t M,
-                           float* out, F&& f);
+                           int parts, float* out, F&& f);
   void panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M,
                   float* acc);
   // f(begin, end) over rows, on the pool when there is enough to do for it to pay.

@@ -1,8 +1,10 @@
 // Matrix products: threads take groups of panels of 32 outputs; a panel is read once per kMaxRows
 // rows (kAmxMaxRows with AMX).
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "kernels/cpu/ahead.h"
 #include "kernels/cpu/backend.h"
@@ -55,6 +57,17 @@ AmxRows amx_rows(void* buffer, const PackedWeight& w, int power, std::int64_t M)
           plain ? 1.0f : std::ldexp(1.0f, kAmxExponent - power), panel_type(w) == PanelType::kQ8};
 }
 
+// What bf16 leaves of a row; nothing of what is not finite.
+std::vector<float> left_by_bf16(const float* x, std::int64_t n) {
+  std::vector<float> left(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) {
+    auto bits = std::bit_cast<std::uint32_t>(x[i]);
+    std::uint32_t kept = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000;
+    left[i] = (kept & 0x7F800000) == 0x7F800000 ? 0 : x[i] - std::bit_cast<float>(kept);
+  }
+  return left;
+}
+
 // Behind the activations their sums.
 BlockRows block_rows(void* buffer, const PackedWeight& w, std::int64_t M) {
   auto* x = static_cast<std::uint16_t*>(buffer);
@@ -104,11 +117,13 @@ std::int64_t CpuBackend::panels_at_once(const PackedWeight& w, int most) const {
 }
 
 // Calls f(where it goes, its first output, outputs, where they are in acc) for what multiply() left
-// there of M rows, that is for the rows of `out`. Lines of later rows are fetched meanwhile.
+// there of M rows in `parts`, that is for the rows of `out`. Lines of later rows are fetched
+// meanwhile.
 template <typename F>
 void CpuBackend::over_results(const PackedWeight& w, std::int64_t first, int count, std::int64_t M,
-                              float* out, F&& f) {
+                              int parts, float* out, F&& f) {
   constexpr std::int64_t kRowsAhead = 4;
+  const std::int64_t rows = round_rows(parts * M);
   for (std::int64_t m = 0; m < M; ++m)
     for (int p = 0; p < count; ++p) {
       const std::int64_t begin = (first + p) * kPanel;
@@ -116,7 +131,7 @@ void CpuBackend::over_results(const PackedWeight& w, std::int64_t first, int cou
       float* to = out + m * w.rows() + begin;
       if (m + kRowsAhead < M)
         Near{reinterpret_cast<const std::byte*>(to + kRowsAhead * w.rows())}.fetch(kPanel * 4 / 64);
-      f(to, begin, n, (p * round_rows(M) + m) * kPanel);
+      f(to, begin, n, (p * rows + m) * kPanel);
     }
 }
 
@@ -131,8 +146,9 @@ void CpuBackend::multiply_all(std::span<const MatmulPart> parts, Tensor x, bool 
   for (const MatmulPart& part : parts) items += items_of(packed(*part.w));
   for (std::int64_t t = 0; t < x.dim(0); t += shared.rows) {
     const std::int64_t M = std::min<std::int64_t>(shared.rows, x.dim(0) - t);
+    const int all = shared.parts * static_cast<int>(M);
     const float* rows = x.f32() + t * x.dim(1);
-    prepare(rows, M, packed(*parts[0].w), shared.power);
+    prepare(rows, M, packed(*parts[0].w), shared);
     pool_.run(items, [&](std::int64_t item, int thread) {
       const MatmulPart* part = parts.data();
       for (; item >= items_of(packed(*part->w)); ++part) item -= items_of(packed(*part->w));
@@ -140,11 +156,12 @@ void CpuBackend::multiply_all(std::span<const MatmulPart> parts, Tensor x, bool 
       const std::int64_t group = panels_at_once(w, shared.panels), first = item * group;
       const int count = static_cast<int>(std::min(group, w.panels() - first));
       float* acc = workers_[thread].acc;
-      multiply(workers_[thread], w, shared.power, first, count, rows, static_cast<int>(M), acc);
+      multiply(workers_[thread], w, shared.power, first, count, rows, all, acc);
       const float* bias = part->bias.defined() ? part->bias.f32() : nullptr;
-      over_results(w, first, count, M, part->out.f32() + t * w.rows(),
+      over_results(w, first, count, M, shared.parts, part->out.f32() + t * w.rows(),
                    [&](float* to, std::int64_t begin, std::int64_t n, std::int64_t at) {
                      float* from = acc + at;
+                     if (shared.parts == 2) k_.add(from, from, from + M * kPanel, n);
                      if (bias != nullptr) k_.add(from, from, bias + begin, n);
                      if (add)
                        k_.add(to, to, from, n);
@@ -171,14 +188,14 @@ void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNo
   for (std::int64_t t = 0; t < x.dim(0); t += shared.rows) {
     const int M = static_cast<int>(std::min<std::int64_t>(shared.rows, x.dim(0) - t));
     const float* rows = x.f32() + t * g.cols();
-    prepare(rows, M, g, shared.power);
+    prepare(rows, M, g, shared);
     pool_.run((g.panels() + group - 1) / group, [&](std::int64_t item, int thread) {
       Worker& worker = workers_[thread];
       const std::int64_t first = item * group;
       const int count = static_cast<int>(std::min(group, g.panels() - first));
       multiply_both(worker, g, u, shared.power, first, count, rows, M);
       float* ups = worker.acc + count * round_rows(M) * kPanel;
-      over_results(g, first, count, M, out.f32() + t * g.rows(),
+      over_results(g, first, count, M, 1, out.f32() + t * g.rows(),
                    [&](float* to, std::int64_t begin, std::int64_t n, std::int64_t at) {
                      float* sides[] = {worker.acc + at, ups + at};
                      for (int side = 0; side < 2; ++side)
@@ -193,7 +210,10 @@ void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNo
 CpuBackend::Shared CpuBackend::shared_of(std::span<const MatmulPart> parts) const {
   const Arithmetic arithmetic = arithmetic_of(parts[0].w->dtype(), isa_);
   const bool tiles = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kAmxBlocks;
-  Shared shared{tiles ? kAmxMaxRows : kMaxRows, tiles ? kAmxMaxPanels : kMaxPanels, kMaxPower};
+  Shared shared{tiles ? kAmxMaxRows : kMaxRows, tiles ? kAmxMaxPanels : kMaxPanels, 1, kMaxPower};
+  const PackedWeight& w = packed(*parts[0].w);
+  const bool rounds = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kBf16;
+  if (w.head() && rounds && panel_type(w) == PanelType::kBF16) shared.parts = 2, shared.rows /= 2;
   for (const MatmulPart& part : parts)
     shared.power = std::min(shared.power, packed(*part.w).power());
   return shared;
@@ -255,7 +275,8 @@ void CpuBackend::panel_rows(Worker& worker, const PackedWeight& w, std::int64_t 
     }
 }
 
-void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w, int power) {
+void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w,
+                         const Shared& shared) {
   std::int64_t K = w.cols(), steps = w.steps();
   Arithmetic arithmetic = arithmetic_of(w.dtype(), isa_);
   if (arithmetic == Arithmetic::kFp32 || arithmetic == Arithmetic::kRows) return;
@@ -265,11 +286,16 @@ void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w, 
         k_.quantize_bytes(panel_type(w), x + m * K, steps, m, static_cast<int>(M),
                           byte_rows(prepared_.data(), M, steps));
       } else if (arithmetic == Arithmetic::kAmx) {
-        amx_convert(amx_rows(prepared_.data(), w, power, M), x + m * K, K, m);
+        const AmxRows rows = amx_rows(prepared_.data(), w, shared.power, shared.parts * M);
+        amx_convert(rows, x + m * K, K, m);
+        if (shared.parts == 2) amx_convert(rows, left_by_bf16(x + m * K, K).data(), K, M + m);
       } else if (arithmetic == Arithmetic::kAmxBlocks) {
         amx_prepare_row(block_rows(prepared_.data(), w, M), x + m * K, m);
       } else {
-        bf16_convert(static_cast<std::uint16_t*>(prepared_.data()), x + m * K, K, steps, m);
+        auto* rows = static_cast<std::uint16_t*>(prepared_.data());
+        bf16_convert(rows, x + m * K, K, steps, m);
+        if (shared.parts == 2)
+          bf16_convert(rows, left_by_bf16(x + m * K, K).data(), K, steps, M + m);
       }
     }
   });

@@ -223,12 +223,13 @@ std::int64_t PackedWeight::size_of(DType dtype, std::int64_t rows, std::int64_t 
   return round_up(rows, kPanel) / kPanel * panel_bytes_of(layout_of(dtype), cols);
 }
 
-PackedWeight::PackedWeight(const MatrixSource& m, Buffer buffer)
+PackedWeight::PackedWeight(const MatrixSource& m, Buffer buffer, WeightUse use)
     : Weight(m.rows(), m.cols, m.dtype,
              layout_of(m.dtype) == Layout::kRows
                  ? m.rows() * format_bytes(find_format(m.dtype)->info, m.cols)
                  : size_of(m.dtype, m.rows(), m.cols)),
       layout_(layout_of(m.dtype)),
+      use_(use),
       panel_bytes_(panel_bytes_of(layout_, m.cols)),
       buffer_(std::move(buffer)),
       data_(static_cast<std::byte*>(buffer_.data())) {

@@ -71,8 +71,9 @@ class PackedWeight final : public Weight {
   static Layout layout_of(DType dtype);
   static std::int64_t size_of(DType dtype, std::int64_t rows, std::int64_t cols);
 
-  PackedWeight(const MatrixSource& source, Buffer buffer);
+  PackedWeight(const MatrixSource& source, Buffer buffer, WeightUse use);
   Layout layout() const { return layout_; }
+  bool head() const { return use_ == WeightUse::kHead; }
   std::int64_t panels() const { return (rows() + kPanel - 1) / kPanel; }
   std::int64_t steps() const { return (cols() + kStep - 1) / kStep; }
   std::int64_t panel_bytes() const { return panel_bytes_; }
@@ -87,6 +88,7 @@ class PackedWeight final : public Weight {
 
  private:
   Layout layout_;
+  WeightUse use_;
   std::int64_t panel_bytes_ = 0;
   Buffer buffer_;
   std::byte* data_ = nullptr;

@@ -178,7 +178,7 @@ std::int64_t CudaBackend::packed_bytes(DType dtype, std::int64_t rows, std::int6
 }
 
 Result<std::unique_ptr<Weight>> CudaBackend::pack(const MatrixSource& m, WeightUse use) {
-  if (use == WeightUse::kMatmul) return pack_weight(c_, m);
+  if (use != WeightUse::kTable) return pack_weight(c_, m);
   std::int64_t row = format_bytes(find_format(m.dtype)->info, m.cols), bytes = row * m.rows();
   VT_TRY(Buffer memory, allocate_device(bytes));
   auto* to = static_cast<std::byte*>(memory.data());
