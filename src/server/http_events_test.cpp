@@ -243,6 +243,25 @@ TEST_F(EventsTest, WakersOutliveExchangeAndServer) {
   waker();
 }
 
+// A call that arrives while the server stops must not make it listen for calls once more, for good.
+TEST_F(EventsTest, WakersDoNotKeepAStoppingServer) {
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<bool> over = false;
+    std::thread caller;
+    {
+      RunningServer server(options(), routes());
+      Client client(server.port());
+      client.send(get("/wait?1"));
+      caller = std::thread([&over, wake = job(static_cast<std::size_t>(round))->wake] {
+        while (!over) wake();
+      });
+      EXPECT_EQ(client.response().body, "woken 1");
+    }
+    over = true;
+    caller.join();
+  }
+}
+
 TEST_F(EventsTest, AClientThatLeavesIsNoticedWhileTheHandlerWaits) {
   RunningServer server(options(), routes());
   std::string ahead(100'000, 'x');

@@ -236,6 +236,7 @@ void Server::await_wakes() {
     if (error) return;
     core_.wakes->drain();
     await_wakes();
+    finish_when_idle();  // its cancel() does not reach a wait that has already ended
   });
 }
 
