@@ -195,6 +195,20 @@ void Backend::add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w,
   rms_norm(out, residual, w, eps);
 }
 
+void Backend::gather_rms_norm(Tensor out, Tensor x, Tensor rows, Tensor w, float eps) {
+  expect_f32("gather_rms_norm", "x", x, {-1, -1});
+  expect_f32("gather_rms_norm", "out", out, {-1, x.dim(1)});
+  expect_i32("gather_rms_norm", "rows", rows, {out.dim(0)});
+  expect_f32("gather_rms_norm", "w", w, {x.dim(1)});
+  Timed timed(*this, "gather_rms_norm");
+  gather_rms_norm_(out, x, rows, w, eps);
+}
+
+void Backend::gather_rms_norm_(Tensor out, Tensor x, Tensor rows, Tensor w, float eps) {
+  gather_rows(out, x, rows);
+  rms_norm(out, out, w, eps);
+}
+
 void Backend::matmul_group(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm) {
   for (const MatmulPart& p : parts) {
     expect_f32("matmul_group", "x", x, {-1, p.w->cols()});

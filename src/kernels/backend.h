@@ -252,6 +252,8 @@ class Backend {
   // Fusions: speed only. The default composes the ops above.
   // residual += delta; out = rms_norm(residual).  all (T,E); out is neither input
   void add_rms_norm(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps);
+  // out (M,E) = rms_norm of the rows (M) of x (T,E); out is not x
+  void gather_rms_norm(Tensor out, Tensor x, Tensor rows, Tensor w, float eps);
   // The products of x, normed, with each weight.  x (T,K)
   void matmul_group(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm = {});
   // out = activation(x * gate^T) * (x * up^T), with x normed and biases.  out, scratch (T,F); x
@@ -292,6 +294,7 @@ class Backend {
   virtual void softcap_(Tensor x, float cap) = 0;
   virtual void gather_rows_(Tensor out, Tensor x, Tensor rows) = 0;
   virtual void add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps);
+  virtual void gather_rms_norm_(Tensor out, Tensor x, Tensor rows, Tensor w, float eps);
   virtual void matmul_group_(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm);
   virtual void matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
                            const Weight& gate, Tensor gate_bias, const Weight& up, Tensor up_bias,

@@ -113,6 +113,19 @@ TEST(Rope, AgreesWithRef) {
   }
 }
 
+TEST(GatherRows, NormsThem) {
+  for (const Candidate& c : candidates())
+    for (int E : {5, 64, 2048, 9000}) {
+      Arena arena;
+      Tensor x = arena.random({6, E}), w = arena.random({E}), rows = arena.i32({5, 0, 5});
+      Tensor out = arena.f32({3, E}), taken = arena.f32({3, E}), expected = arena.f32({3, E});
+      c.backend->gather_rms_norm(out, x, rows, w, 1e-5f);
+      c.backend->gather_rows(taken, x, rows);
+      c.backend->rms_norm(expected, taken, w, 1e-5f);
+      EXPECT_TRUE(same_bits(out, expected)) << c.label << " " << E;
+    }
+}
+
 TEST(GatherRows, Copies) {
   for (const Candidate& c : candidates()) {
     Arena arena;

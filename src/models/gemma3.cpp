@@ -126,8 +126,7 @@ void Gemma3::forward(const ModelInput& in, Tensor hidden) {
     l.post_ffn_norm.rms(b_, d, d);
     b_.add(x, x, d);
   }
-  b_.gather_rows(hidden, x, in.out_rows);
-  norm_.rms(b_, hidden, hidden);
+  norm_.rms(b_, hidden, x, in.out_rows);
 }
 
 }  // namespace

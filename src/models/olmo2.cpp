@@ -100,8 +100,7 @@ void Olmo2::forward(const ModelInput& in, Tensor hidden) {
     l.post_ffn_norm.rms(b_, h, d);
     b_.add(x, x, h);
   }
-  b_.gather_rows(hidden, x, in.out_rows);
-  norm_.rms(b_, hidden, hidden);
+  norm_.rms(b_, hidden, x, in.out_rows);
 }
 
 }  // namespace

@@ -98,8 +98,7 @@ void Qwen2::forward(const ModelInput& in, Tensor hidden) {
     l.attn.residual(b_, in, i, stream, l.attn_norm, rope, attn_);
     l.ffn.residual(b_, stream, l.ffn_norm, ffn_);
   }
-  b_.gather_rows(hidden, stream.x, in.out_rows);
-  norm_.rms(b_, hidden, hidden);
+  norm_.rms(b_, hidden, stream.x, in.out_rows);
 }
 
 }  // namespace

@@ -33,6 +33,9 @@ struct Norm {
   float eps = 0;
   bool defined() const { return w.defined(); }
   void rms(Backend& on, Tensor out, Tensor x) const { on.rms_norm(out, x, w, eps); }
+  void rms(Backend& on, Tensor out, Tensor x, Tensor rows) const {
+    on.gather_rms_norm(out, x, rows, w, eps);
+  }
   void layer(Backend& on, Tensor out, Tensor x) const { on.layer_norm(out, x, w, b, eps); }
   // As part of a product.
   InputNorm before(Tensor scratch) const { return {w, eps, scratch}; }

@@ -316,7 +316,12 @@ void CudaBackend::attend_(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNo
 
 void CudaBackend::rms_norm_(Tensor out, Tensor x, Tensor w, float eps) {
   Op op(*this, "rms_norm", out);
-  cuda::rms_norm(c_, out.f32(), x.f32(), w.f32(), x.dim(0), x.dim(1), eps);
+  cuda::rms_norm(c_, out.f32(), x.f32(), nullptr, w.f32(), x.dim(0), x.dim(1), eps);
+}
+
+void CudaBackend::gather_rms_norm_(Tensor out, Tensor x, Tensor rows, Tensor w, float eps) {
+  Op op(*this, "gather_rms_norm", out);
+  cuda::rms_norm(c_, out.f32(), x.f32(), rows.i32(), w.f32(), out.dim(0), out.dim(1), eps);
 }
 
 void CudaBackend::add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps) {

@@ -55,6 +55,7 @@ class CudaBackend final : public Backend {
   void softcap_(Tensor x, float cap) override;
   void gather_rows_(Tensor out, Tensor x, Tensor rows) override;
   void add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps) override;
+  void gather_rms_norm_(Tensor out, Tensor x, Tensor rows, Tensor w, float eps) override;
   void matmul_group_(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm) override;
   void matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm, const Weight& gate,
                    Tensor gate_bias, const Weight& up, Tensor up_bias,

@@ -65,14 +65,14 @@ __device__ inline void store_sums(float* to, const float (&acc)[4], int tokens, 
 // A warp's view of the rows in shared memory, however many they are.
 template <typename F, bool kOne>
 class FewRows {
-  static constexpr bool kLone = kOne && kHasOne<F>;
+  static constexpr bool kLone = kOne && F::kLevels;
   using X = FewX<!F::kHalf, kOne && F::kHalf>;
 
  public:
   __device__ FewRows(const std::byte* rows, const float* sums, int tokens, int cols, int lane)
-      : one_(rows, sums, lane) {
+      : one_(rows, sums, cols, lane) {
     if constexpr (kLone) return;
-    int token_bytes = RowBytes<F>::operands(cols), token_sums = RowBytes<F>::sums(cols);
+    int token_bytes = RowBytes<F>::operands(cols), token_sums = RowBytes<F>::sums(cols, false);
     int column = lane / 4, token = min(X::kPaired ? column / 2 : column, tokens - 1);
     int first = min(X::kPaired ? lane % 4 : 2 * (lane % 4), tokens - 1);
     x_.at = reinterpret_cast<const uint2*>(rows + token * token_bytes) +
@@ -108,7 +108,7 @@ class FewRows {
 
  private:
   // One of the two is used.
-  OneRow<std::conditional_t<kHasOne<F>, F, WeightQ4_0>> one_;
+  OneRow<std::conditional_t<F::kLevels, F, WeightQ4_0>> one_;
   X x_{};
 };
 
@@ -242,7 +242,7 @@ __device__ __forceinline__ void few_block(const Job& job, const FewPlan& plan, i
   loader.store(shared + plan.x, plan.operand_bytes, sums, plan.token_sums);
   __syncthreads();
 
-  float factor = loader.factor(lane);
+  float factor = 1;
   const FewRows<F, kOne> rows(shared + plan.x, sums, tokens, cols, lane);
   int buffer = 0;
   for (int tile = first_tile; tile < job.tiles; tile += stride, buffer ^= 1) {
@@ -258,6 +258,7 @@ __device__ __forceinline__ void few_block(const Job& job, const FewPlan& plan, i
       }
       rows.store(buffers + (part * kSubs + sub) * 16 * tokens, acc, tokens, lane);
     }
+    if (tile == first_tile && part < 2) factor = loader.factor(lane);
     group_barrier(group, warps * 32);
     if (part == (warps > 1 ? buffer : 0)) tile_end.write(tokens, warps, buffers, factor, lane);
   }
@@ -304,13 +305,14 @@ FewPlan few_plan(const Job& job, int blocks) {
   p.tokens = few_tokens(job.T);
   for (int warps = kWarps / choose_groups(blocks, job, kWarps); warps > 1; warps /= 2)
     ++p.groups_of;
-  p.operand_bytes = RowBytes<F>::operands(cols), p.token_sums = RowBytes<F>::sums(cols);
+  p.operand_bytes = RowBytes<F>::operands(cols),
+  p.token_sums = RowBytes<F>::sums(cols, p.tokens == 1);
   // All but the ring, which is last but for the barriers in front.
   p.scratch = ring_barrier_bytes(kWarps);
   p.meet = p.scratch + kWarps * F::kScratch * 4;
   p.x = p.meet + kWarps * 8;
   p.sums = p.x + p.tokens * p.operand_bytes;
-  p.reduce = p.sums + (RowBytes<F>::kSums ? (p.tokens * p.token_sums + 3) / 4 * 16 : 0);
+  p.reduce = p.sums + (p.tokens * p.token_sums + 3) / 4 * 16;
   p.slots = (p.reduce + 2 * kWarps * kSubs * 16 * p.tokens * 4 + 127) / 128 * 128;
   p.ring = std::clamp((kFewShared<F> - p.slots) / kSlot, kLeast, kMaxRing);
   p.early = std::clamp(kFewEarly / kSlot, 1, p.ring);

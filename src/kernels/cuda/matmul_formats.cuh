@@ -39,6 +39,15 @@ __device__ inline void mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// c += a * b in integers: levels times signed bytes, 32 columns.
+__device__ inline void mma_bytes(int (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                 std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 // Two floats as f16 or bf16, the first in the lower half.
 template <bool kHalf>
 __device__ inline std::uint32_t pack2(float x, float y) {
@@ -81,11 +90,13 @@ inline constexpr std::uint32_t kF16_1024 = 0x64006400, kF16_64 = 0x54005400;
 // kHalf: operands are f16, not bf16. kPlanes: operands that add up to the weight. kGroup: columns
 // with one scale (64: none). kMin: the group has a minimum, too. A chunk is 64 columns.
 // Scale: {scale of row r, of row r + 8, minimum of r, of r + 8}.
-// kOffset, kOffset8: what levels() has above the level, of rows r and r + 8, for the product with
-// one row (matmul_one.cuh); zero: that has no kernel of its own. OneScales: the lane's share of the
-// scales.
+//
+// For the product with one row (matmul_one.cuh), where kLevels: bytes() gives the levels of the
+// h-th 32 columns of a chunk as operand A of m16n8k32, kOffset above the weight's; its columns
+// stand in the order 0, 8, 1, 9, 2, 10 ... of every 16. one_scales() gives the lane's share.
 
-// Of rows r and r + 8, groups n (lane % 4) .. n (lane % 4) + n - 1.
+// Of rows r and r + 8 and the lane's groups: n (lane % 4) and the next, or, of groups of 16,
+// lane % 4 of every four.
 template <int n>
 struct OneScales {
   float scale[2][n];
@@ -95,7 +106,7 @@ struct OneScales {
 struct WeightBF16 {
   static constexpr bool kHalf = false, kMin = false;
   static constexpr int kCols = 64, kWords = 512, kGroup = 64, kPlanes = 1, kScratch = 0;
-  static constexpr float kOffset = 0, kOffset8 = 0;
+  static constexpr bool kLevels = false;
   struct Chunk {
     uint4 w[4];
   };
@@ -119,7 +130,7 @@ struct WeightF16 : WeightBF16 {
 struct WeightF32 {
   static constexpr bool kHalf = false, kMin = false;
   static constexpr int kCols = 64, kWords = 1024, kGroup = 64, kPlanes = 3, kScratch = 0;
-  static constexpr float kOffset = 0, kOffset8 = 0;
+  static constexpr bool kLevels = false;
   struct Chunk {
     float4 w[8];
   };
@@ -148,7 +159,8 @@ struct WeightF32 {
 struct WeightQ8_0 {
   static constexpr bool kHalf = true, kMin = false;
   static constexpr int kCols = 128, kWords = 544, kGroup = 32, kPlanes = 1, kScratch = 0;
-  static constexpr float kOffset = 0, kOffset8 = 0;
+  static constexpr bool kLevels = true;
+  static constexpr int kOffset = 128;
   struct Chunk {
     uint4 w[2];
   };
@@ -164,6 +176,15 @@ struct WeightQ8_0 {
       std::uint32_t level = __byte_perm(v[i / 2], kF16_1024, i % 2 ? 0x7372 : 0x7170);
       a[0][i] = add_half2(level, 0xE480E480);  // -1152
     }
+  }
+  static __device__ void bytes(const Chunk& c, int h, std::uint32_t (&a)[4]) {
+    const uint4& w = c.w[h];
+    a[0] = __byte_perm(w.x, w.y, 0x5140), a[1] = __byte_perm(w.x, w.y, 0x7362);
+    a[2] = __byte_perm(w.z, w.w, 0x5140), a[3] = __byte_perm(w.z, w.w, 0x7362);
+  }
+  static __device__ OneScales<1> one_scales(const std::uint32_t* unit, int lane) {
+    float2 d = unpack2<true>(unit[512 + lane]);
+    return {{{d.x}, {d.y}}, {}};
   }
   static __device__ void prepare(const std::uint32_t*, float*, int) {}
   static __device__ float4 scale(const std::uint32_t* unit, const float*, int g, int lane) {
@@ -182,21 +203,28 @@ __device__ inline void nibble_operand(const uint4& chunk, int j, std::uint32_t (
   a[3] = and_or<0x00F000F0>(w, kF16_64);
 }
 
+// Of 32 columns, which two words have.
+__device__ inline void nibble_bytes(const uint4& chunk, int h, std::uint32_t (&a)[4]) {
+  std::uint32_t v = h ? chunk.z : chunk.x, w = h ? chunk.w : chunk.y;
+  a[0] = v & 0x0F0F0F0F, a[1] = v >> 4 & 0x0F0F0F0F;
+  a[2] = w & 0x0F0F0F0F, a[3] = w >> 4 & 0x0F0F0F0F;
+}
+
 struct WeightQ4_0 {
-  static constexpr bool kHalf = true, kMin = false;
+  static constexpr bool kHalf = true, kMin = false, kLevels = true;
   static constexpr int kCols = 256, kWords = 576, kGroup = 32, kPlanes = 1, kScratch = 0;
-  static constexpr float kOffset = 1032, kOffset8 = 72;
+  static constexpr int kOffset = 8;
   struct Chunk {
     uint4 w;
   };
   static __device__ Chunk load(const std::uint32_t* unit, int c, int lane) {
     return {reinterpret_cast<const uint4*>(unit)[32 * c + lane]};
   }
-  static __device__ void levels(const Chunk& c, int j, std::uint32_t (&a)[4]) {
-    nibble_operand(c.w, j, a);
+  static __device__ void bytes(const Chunk& c, int h, std::uint32_t (&a)[4]) {
+    nibble_bytes(c.w, h, a);
   }
   static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
-    levels(c, j, a[0]);
+    nibble_operand(c.w, j, a[0]);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       a[0][i] = add_half2(a[0][i], i % 2 ? 0xD480D480 : 0xE408E408);  // -72, -1032
@@ -249,20 +277,20 @@ __device__ inline void prepare_k_scales(const std::uint32_t* words, float* scrat
 }
 
 struct WeightQ4_K {
-  static constexpr bool kHalf = true, kMin = true;
+  static constexpr bool kHalf = true, kMin = true, kLevels = true;
   static constexpr int kCols = 256, kWords = 576, kGroup = 32, kPlanes = 1, kScratch = 256;
-  static constexpr float kOffset = 1024, kOffset8 = 64;
+  static constexpr int kOffset = 0;
   struct Chunk {
     uint4 w;
   };
   static __device__ Chunk load(const std::uint32_t* unit, int c, int lane) {
     return {reinterpret_cast<const uint4*>(unit)[32 * c + lane]};
   }
-  static __device__ void levels(const Chunk& c, int j, std::uint32_t (&a)[4]) {
-    nibble_operand(c.w, j, a);
+  static __device__ void bytes(const Chunk& c, int h, std::uint32_t (&a)[4]) {
+    nibble_bytes(c.w, h, a);
   }
   static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
-    levels(c, j, a[0]);
+    nibble_operand(c.w, j, a[0]);
   }
   static __device__ OneScales<2> one_scales(const std::uint32_t* unit, int lane) {
     return k_scales(unit + 512, lane);
@@ -276,9 +304,9 @@ struct WeightQ4_K {
 };
 
 struct WeightQ5_K {
-  static constexpr bool kHalf = true, kMin = true;
+  static constexpr bool kHalf = true, kMin = true, kLevels = true;
   static constexpr int kCols = 256, kWords = 704, kGroup = 32, kPlanes = 1, kScratch = 256;
-  static constexpr float kOffset = 1024, kOffset8 = 64;
+  static constexpr int kOffset = 0;
   struct Chunk {
     uint4 w;
     std::uint32_t high;
@@ -286,14 +314,17 @@ struct WeightQ5_K {
   static __device__ Chunk load(const std::uint32_t* unit, int c, int lane) {
     return {reinterpret_cast<const uint4*>(unit)[32 * c + lane], unit[512 + 4 * lane + c]};
   }
-  static __device__ void levels(const Chunk& c, int j, std::uint32_t (&a)[4]) {
-    nibble_operand(c.w, j, a);
+  static __device__ void bytes(const Chunk& c, int h, std::uint32_t (&a)[4]) {
+    nibble_bytes(c.w, h, a);
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      a[i] |= field(c.high, 4 + i % 2 * 4 - 4 * j - i, i % 2 ? 0x01000100 : 0x00100010);
+    for (int i = 0; i < 4; ++i) a[i] |= field(c.high, 4 - (4 * h + i), 0x10101010);
   }
   static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
-    levels(c, j, a[0]);
+    nibble_operand(c.w, j, a[0]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      a[0][i] |= field(c.high, 4 + i % 2 * 4 - 8 * (i / 2) - (2 * j + i % 2),
+                       i % 2 ? 0x01000100 : 0x00100010);
   }
   static __device__ OneScales<2> one_scales(const std::uint32_t* unit, int lane) {
     return k_scales(unit + 640, lane);
@@ -307,9 +338,9 @@ struct WeightQ5_K {
 };
 
 struct WeightQ6_K {
-  static constexpr bool kHalf = true, kMin = false;
+  static constexpr bool kHalf = true, kMin = false, kLevels = true;
   static constexpr int kCols = 256, kWords = 840, kGroup = 16, kPlanes = 1, kScratch = 256;
-  static constexpr float kOffset = 1056, kOffset8 = 96;
+  static constexpr int kOffset = 32;
   struct Chunk {
     uint4 w;
     uint2 high;
@@ -318,18 +349,21 @@ struct WeightQ6_K {
     return {reinterpret_cast<const uint4*>(unit)[32 * c + lane],
             reinterpret_cast<const uint2*>(unit + 512)[c / 2 * 64 + lane * 2 + c % 2]};
   }
-  static __device__ void levels(const Chunk& c, int j, std::uint32_t (&a)[4]) {
-    nibble_operand(c.w, j, a);
-    std::uint32_t high = j < 2 ? c.high.x : c.high.y;
+  static __device__ void bytes(const Chunk& c, int h, std::uint32_t (&a)[4]) {
+    nibble_bytes(c.w, h, a);
+    std::uint32_t high = h ? c.high.y : c.high.x;
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      a[i] |= field(high, 4 + i % 2 * 4 - 8 * (j % 2) - 2 * i, i % 2 ? 0x03000300 : 0x00300030);
+    for (int i = 0; i < 4; ++i) a[i] |= field(high, 4 - 2 * i, 0x30303030);
   }
   static __device__ void operand(const Chunk& c, int j, std::uint32_t (&a)[1][4]) {
-    levels(c, j, a[0]);
+    nibble_operand(c.w, j, a[0]);
+    std::uint32_t high = j < 2 ? c.high.x : c.high.y;
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
+      a[0][i] |= field(high, 4 + i % 2 * 4 - 8 * (i / 2) - 2 * (2 * (j % 2) + i % 2),
+                       i % 2 ? 0x03000300 : 0x00300030);
       a[0][i] = add_half2(a[0][i], i % 2 ? 0xD600D600 : 0xE420E420);  // -96, -1056
+    }
   }
   static __device__ OneScales<4> one_scales(const std::uint32_t* unit, int lane) {
     uint2 w = reinterpret_cast<const uint2*>(unit + 768)[lane];
@@ -347,7 +381,7 @@ struct WeightQ6_K {
     OneScales<4> s = one_scales(unit, lane);
     auto* to = reinterpret_cast<float2*>(scratch) + lane / 4;
 #pragma unroll
-    for (int g = 0; g < 4; ++g) to[8 * (4 * (lane % 4) + g)] = {s.scale[0][g], s.scale[1][g]};
+    for (int g = 0; g < 4; ++g) to[8 * (4 * g + lane % 4)] = {s.scale[0][g], s.scale[1][g]};
   }
   static __device__ float4 scale(const std::uint32_t*, const float* scratch, int g, int lane) {
     float2 s = reinterpret_cast<const float2*>(scratch)[8 * g + lane / 4];

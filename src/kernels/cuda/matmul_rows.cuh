@@ -16,10 +16,10 @@ inline constexpr int kFewVectors = 4096;  // fours of columns per block
 // groups of 32, or what one row needs (matmul_one.cuh).
 template <typename F>
 struct RowBytes {
-  static constexpr int kSumCols = F::kGroup < 32 ? F::kGroup : 32;
-  static constexpr bool kSums = F::kMin || kHasOne<F>;
   static __host__ __device__ int operands(int cols) { return cols * (F::kHalf ? 2 : 4) + 64; }
-  static __host__ __device__ int sums(int cols) { return cols / kSumCols + 1; }
+  static __host__ __device__ int sums(int cols, bool one) {
+    return one && F::kLevels ? cols / F::kGroup * 2 : F::kMin ? cols / 32 + 1 : 0;
+  }
 };
 
 // Columns 2q, 2q + 1, 2q + 8, 2q + 9 of sixteen, with q = i % 4; zero past `end`. kPairs: rows
@@ -38,15 +38,12 @@ __device__ inline float4 load_four(const float* row, int i, int end) {
 }
 
 // A four of a token as operands: [16 columns][4 lanes] {b0, b1}, or {hi b0, hi b1, lo b0, lo b1}.
-// kAsIs: the columns in order. Returns the sum of what was kept.
-template <bool kHalf, bool kAsIs>
+// Returns the sum of what was kept.
+template <bool kHalf>
 __device__ inline float store_four(std::uint32_t* to, int i, float4 x) {
   std::uint32_t hi[2] = {pack2<kHalf>(x.x, x.y), pack2<kHalf>(x.z, x.w)};
   float2 a = unpack2<kHalf>(hi[0]), b = unpack2<kHalf>(hi[1]);
-  if constexpr (kAsIs) {
-    std::uint32_t* at = to + i / 4 * 8 + i % 4;
-    at[0] = hi[0], at[4] = hi[1];
-  } else if constexpr (kHalf) {
+  if constexpr (kHalf) {
     reinterpret_cast<uint2*>(to)[i] = {hi[0], hi[1]};
   } else {
     reinterpret_cast<uint4*>(to)[i] = {hi[0], hi[1], pack2<kHalf>(x.x - a.x, x.y - a.y),
@@ -55,10 +52,10 @@ __device__ inline float store_four(std::uint32_t* to, int i, float4 x) {
   return (a.x + a.y) + (b.x + b.y);
 }
 
-// kOne: one row, for OneRow where the format has it.
+// kOne: one row, for OneRow where the format has levels.
 template <typename F, int kWarps, bool kOne>
 class RowLoader {
-  static constexpr bool kAsIs = kOne && kHasOne<F>;
+  static constexpr bool kBytes = kOne && F::kLevels, kScaled = F::kHalf && !kBytes;
   static constexpr int kMost = kFewVectors / (32 * kWarps);  // fours of a thread
 
  public:
@@ -89,45 +86,70 @@ class RowLoader {
         square += (x.x * x.x + x.y * x.y) + (x.z * x.z + x.w * x.w);
         x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
       }
-      if (F::kHalf)
+      if (kScaled)
         amax = fmaxf(amax, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
     });
     float scale = 1;
-    if (F::kHalf || job_.norm) {
-      square = warp_sum(square);
-      if (F::kHalf) amax = warp_max(amax);
-      if (threadIdx.x % 32 == 0) meet_[threadIdx.x / 32] = {square, amax};
-    }
-    if constexpr (F::kHalf) {
+    if constexpr (kScaled) {
+      bring(square, warp_max(amax));
       __syncthreads();
       scale = row_scale(total(token_).y).x;
     }
-    auto* to = reinterpret_cast<std::uint32_t*>(operands + token_ * operand_bytes);
-    if (kAsIs && threadIdx.x == 0) *zero_row() = {};
-    each([&](int j, int i) {
-      const float4& x = row_[j];
-      float sum = 0;
-      if (i < fours_)
-        sum = store_four<F::kHalf, kAsIs>(to, i,
-                                          {x.x * scale, x.y * scale, x.z * scale, x.w * scale});
-      if constexpr (F::kMin || kAsIs) {  // as many lanes have a group
-        constexpr int kCols = RowBytes<F>::kSumCols, kLanes = kCols / 4;
-#pragma unroll
-        for (int o = 1; o < kLanes; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
-        if (i < fours_ && threadIdx.x % kLanes == 0) sums[token_ * token_sums + i / kLanes] = sum;
-      }
-    });
+    if constexpr (kBytes)
+      store_bytes(operands, sums);
+    else
+      store_operands(operands + token_ * operand_bytes, sums + token_ * token_sums, scale);
+    if (!kScaled && job_.norm) bring(square, 0);  // late: nobody waits for it
   }
 
   // Of the token that is the lane's number, or its remainder; after the block has met.
   __device__ float factor(int lane) const {
-    if (!F::kHalf && !job_.norm) return 1;
+    if (!kScaled && !job_.norm) return 1;
     float2 both = total(kOne ? 0 : lane % tokens_);
     float f = job_.norm ? rsqrtf(both.x / static_cast<float>(job_.K) + job_.eps) : 1;
-    return F::kHalf ? f * row_scale(both.y).y : f;
+    return kScaled ? f * row_scale(both.y).y : f;
   }
 
  private:
+  // The warp's share to meet_.
+  __device__ void bring(float square, float amax) {
+    square = warp_sum(square);
+    if (threadIdx.x % 32 == 0) meet_[threadIdx.x / 32] = {square, amax};
+  }
+  __device__ void store_operands(std::byte* operands, float* sums, float scale) const {
+    auto* to = reinterpret_cast<std::uint32_t*>(operands);
+    each([&](int j, int i) {
+      const float4& x = row_[j];
+      float sum = 0;
+      if (i < fours_)
+        sum = store_four<F::kHalf>(to, i, {x.x * scale, x.y * scale, x.z * scale, x.w * scale});
+      if constexpr (F::kMin) {  // eight lanes have a group
+#pragma unroll
+        for (int o = 1; o < 8; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
+        if (i < fours_ && threadIdx.x % 8 == 0) sums[i / 8] = sum;
+      }
+    });
+  }
+  __device__ void store_bytes(std::byte* operands, float* sums) const {
+    constexpr int kLanes = F::kGroup / 4, kTogether = 2;
+    auto* high = reinterpret_cast<std::uint32_t*>(operands);
+    auto* low = reinterpret_cast<std::uint32_t*>(operands + one_row_stride(fours_ * 4));
+    if (threadIdx.x == 0) *zero_row() = {};
+#pragma unroll
+    for (int j = 0; j < kMost; j += kTogether) {
+      if (j * threads_ >= fours_) break;
+      uint2 bytes[kTogether];
+      OneGroup group[kTogether];
+      quantise<F, kTogether>(row_ + j, bytes, group);
+#pragma unroll
+      for (int n = 0; n < kTogether; ++n) {
+        int i = (j + n) * threads_ + thread_;
+        if (i >= fours_) continue;
+        high[i] = bytes[n].x, low[i] = bytes[n].y;
+        if (i % kLanes == 0) reinterpret_cast<OneGroup*>(sums)[i / kLanes] = group[n];
+      }
+    }
+  }
   // f(which of the thread's, which of the token's) for the thread's fours.
   template <typename Call>
   __device__ void each(Call f) const {

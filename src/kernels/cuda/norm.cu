@@ -27,32 +27,31 @@ __device__ void for_each(int E, F&& f) {
   for (int i = threadIdx.x + kInRegisters * blockDim.x; i < E; i += blockDim.x) f(i, kInRegisters);
 }
 
+// kAdd: x = x + delta first, which is kept. `rows`: those of x to take; null: all.
 template <bool kAdd>
 __global__ void __launch_bounds__(kMaxThreads)
-    rms_norm_kernel(float* out, const float* x, float* residual, const float* delta, const float* w,
-                    int E, float eps) {
+    rms_norm_kernel(float* out, float* x, const std::int32_t* rows, const float* delta,
+                    const float* w, int E, float eps) {
   __shared__ float scratch[33];
-  pdl_wait();
   pdl_trigger();
-  std::int64_t row = std::int64_t{blockIdx.x} * E;
-  float kept[kInRegisters] = {};
+  std::int64_t to = std::int64_t{blockIdx.x} * E, from = to;
+  if (rows) from = std::int64_t{rows[blockIdx.x]} * E;
+  float kept[kInRegisters] = {}, weight[kInRegisters] = {};
+  for_each(E, [&](int i, int j) {
+    if (j < kInRegisters) weight[j] = w[i];
+  });
+  pdl_wait();
   float sum = 0;
   for_each(E, [&](int i, int j) {
-    float v;
-    if constexpr (kAdd) {
-      v = residual[row + i] + delta[row + i];
-      residual[row + i] = v;
-    } else {
-      v = x[row + i];
-    }
+    float v = x[from + i];
+    if constexpr (kAdd) x[from + i] = v = v + delta[from + i];
     if (j < kInRegisters) kept[j] = v;
     sum += v * v;
   });
   float scale = 1 / sqrtf(block_sum(sum, scratch) / static_cast<float>(E) + eps);
-  const float* from = kAdd ? residual : x;
   for_each(E, [&](int i, int j) {
-    float v = j < kInRegisters ? kept[j] : from[row + i];
-    out[row + i] = v * scale * w[i];
+    bool here = j < kInRegisters;
+    out[to + i] = (here ? kept[j] : x[from + i]) * scale * (here ? weight[j] : w[i]);
   });
 }
 
@@ -84,15 +83,15 @@ __global__ void __launch_bounds__(kMaxThreads)
 
 }  // namespace
 
-void rms_norm(const Context& c, float* out, const float* x, const float* w, std::int64_t T,
-              std::int64_t E, float eps) {
-  launch(c, rms_norm_kernel<false>, blocks_for(c, T, 1), threads_for(E), 0, out, x, nullptr,
-         nullptr, w, E, eps);
+void rms_norm(const Context& c, float* out, const float* x, const std::int32_t* rows,
+              const float* w, std::int64_t T, std::int64_t E, float eps) {
+  launch(c, rms_norm_kernel<false>, blocks_for(c, T, 1), threads_for(E), 0, out,
+         const_cast<float*>(x), rows, nullptr, w, E, eps);
 }
 
 void add_rms_norm(const Context& c, float* out, float* residual, const float* delta, const float* w,
                   std::int64_t T, std::int64_t E, float eps) {
-  launch(c, rms_norm_kernel<true>, blocks_for(c, T, 1), threads_for(E), 0, out, nullptr, residual,
+  launch(c, rms_norm_kernel<true>, blocks_for(c, T, 1), threads_for(E), 0, out, residual, nullptr,
          delta, w, E, eps);
 }
 

@@ -11,9 +11,9 @@ namespace vitrine::cuda {
 void embed(const Context& c, float* out, const std::byte* rows, DType dtype, std::int64_t cols,
            const std::int32_t* ids, std::int64_t T, float scale);
 
-// norm.cu
-void rms_norm(const Context& c, float* out, const float* x, const float* w, std::int64_t T,
-              std::int64_t E, float eps);
+// norm.cu. `rows`: those of x to take; null: the first T.
+void rms_norm(const Context& c, float* out, const float* x, const std::int32_t* rows,
+              const float* w, std::int64_t T, std::int64_t E, float eps);
 void add_rms_norm(const Context& c, float* out, float* residual, const float* delta, const float* w,
                   std::int64_t T, std::int64_t E, float eps);
 void layer_norm(const Context& c, float* out, const float* x, const float* w, const float* b,

@@ -30,6 +30,8 @@ struct Rows {
 // Row (within the tile) and column (within 16) of element h of register i of a lane.
 __device__ int row_of(int lane, int i) { return lane / 4 + 8 * (i & 1); }
 __device__ int col_of(int lane, int i, int h) { return 2 * (lane % 4) + 8 * (i >> 1) + h; }
+// Column (within 16) of byte b of the operand of levels (matmul_formats.cuh).
+__device__ int byte_col(int lane, int b) { return 2 * (lane % 4) + 8 * (b % 2) + b / 2; }
 
 // Each returns word w of the unit that begins at row `row`, column `col`.
 struct Pack16 {
@@ -134,14 +136,14 @@ struct PackQ5_K {
       return m.byte(row + r, block + 48 + k / 64 * 32 + k % 32) >> (k % 64 / 32 * 4);
     });
   }
-  // Of 64 columns: element h of register i of the j-th 16 is bit 16h + 4j + i.
+  // Of 64 columns: row r + 8 i of the j-th 16 is bit 2j + i of the bytes.
   static __device__ std::uint32_t fifth_bits(const Rows& m, std::int64_t row, std::int64_t block,
                                              int w) {
     int lane = w / 4;
     std::uint32_t out = 0;
     for (int b = 0; b < 32; ++b) {
-      int i = b % 4, k = w % 4 * 64 + b % 16 / 4 * 16 + col_of(lane, i, b / 16);
-      out |= (m.byte(row + row_of(lane, i), block + 16 + k % 32) >> (k / 32) & 1) << b;
+      int k = w % 4 * 64 + b % 8 / 2 * 16 + byte_col(lane, b / 8);
+      out |= (m.byte(row + row_of(lane, b % 2), block + 16 + k % 32) >> (k / 32) & 1) << b;
     }
     return out;
   }
@@ -154,22 +156,24 @@ struct PackQ6_K {
       return m.half(row + w - 832, block + 208) | m.half(row + w - 832 + 8, block + 208) << 16;
     if (w >= 768) {
       int lane = (w - 768) / 2;
-      std::int64_t from = row + lane / 4 + 8 * (w % 2), i = block + 192 + 4 * (lane % 4);
-      return m.half(from, i) | m.half(from, i + 2) << 16;
+      std::uint32_t out = 0;
+      for (int g = 0; g < 4; ++g)
+        out |= m.byte(row + lane / 4 + 8 * (w % 2), block + 192 + 4 * g + lane % 4) << (8 * g);
+      return out;
     }
     if (w >= 512) return high_bits(m, row, block, w - 512);
     return nibbles(w, [&](int r, int k) -> std::uint32_t {
       return m.byte(row + r, block + k / 128 * 64 + k % 64) >> (k % 128 / 64 * 4);
     });
   }
-  // Of 32 columns: element h of register i of the j-th 16 is the field at bit 16h + 8j + 2i.
+  // Of 32 columns: row r + 8 i of the j-th 16 is the field 2j + i of the bytes.
   static __device__ std::uint32_t high_bits(const Rows& m, std::int64_t row, std::int64_t block,
                                             int w) {
     int lane = w % 128 / 4, part = w / 128 * 4 + w % 4;
     std::uint32_t out = 0;
     for (int f = 0; f < 16; ++f) {
-      int i = f % 4, k = part * 32 + f % 8 / 4 * 16 + col_of(lane, i, f / 8);
-      std::uint32_t high = m.byte(row + row_of(lane, i), block + 128 + k / 128 * 32 + k % 32);
+      int k = part * 32 + f % 4 / 2 * 16 + byte_col(lane, f / 4);
+      std::uint32_t high = m.byte(row + row_of(lane, f % 2), block + 128 + k / 128 * 32 + k % 32);
       out |= (high >> (k % 128 / 32 * 2) & 3) << (2 * f);
     }
     return out;

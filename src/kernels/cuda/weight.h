@@ -17,7 +17,8 @@
 //                       [32 lanes] 8 bytes of scales (weight.cu)
 //   q5_k  256           as q4_k, between the two: [32 lanes][4 words of fifth bits]
 //   q6_k  256           as q4_0's nibbles, 2 x [32 lanes][4 words of 2-bit fields],
-//                       [32 lanes][2 rows][4 groups] int8 scales, [8 rows] {d of row, d of row + 8}
+//                       [32 lanes][2 rows][4] int8 scales of every fourth group from l % 4,
+//                       [8 rows] {d of row, d of row + 8}
 //
 // Lane l has rows l/4 and l/4 + 8; in 16 columns it has 2q, 2q+1, 2q+8, 2q+9 with q = l % 4.
 #pragma once
