@@ -201,9 +201,7 @@ TEST(Matmul, GroupsAndGatesAgreeWithRef) {
 // rows, with a norm, beside one of another type, and when the host or a copy came between.
 TEST(Matmul, AProductAfterAGateTakesWhatItsTensorHolds) {
   std::vector<Candidate> all = candidates();
-  for (bool deterministic : {false, true})  // the GPU without waits
-    if (auto cuda = create_backend("cuda", {.deterministic = deterministic}); cuda.ok())
-      all.push_back({"cuda/queued", std::move(cuda).value()});
+  for (Candidate& c : queueing_candidates()) all.push_back(std::move(c));
   for (const Candidate& c : all)
     for (std::int64_t T : {2, 5, 8, 9, 17, 33, 64, 65, 130})
       for (std::int64_t F : {96, 192}) {

@@ -37,6 +37,12 @@ struct LoneArgs {
 // A warp's or a part's result: [G][D] values, then [G] {top, sum}. Floats.
 __host__ __device__ int result_floats(int D, int G) { return G * (D + 2); }
 
+// Eight rows of eight 16-bit numbers, two a lane, transposed.
+__device__ inline std::uint32_t transpose8(std::uint32_t v) {
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %0;" : "+r"(v));
+  return v;
+}
+
 __device__ inline std::uint32_t word_of(const uint4& v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }

@@ -128,8 +128,7 @@ class TileOutputs {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       int piece = (row_[0] / 8 + h) * (tokens_ / 8) + first_ / 8 + nt;
-      left_[piece * 32 + static_cast<int>(threadIdx.x) % 32] =
-          transpose8(pack2<false>(v[2 * h], v[2 * h + 1]));
+      leave_piece(left_ + piece * 32, v[2 * h], v[2 * h + 1]);
     }
   }
   // f(tile of the two, which of its four, token of the block, row)

@@ -43,10 +43,15 @@ __device__ inline void leave_value(std::uint16_t* to, int tokens, int token, int
   to[piece * 64 + token % 8 * 8 + column % 8] = static_cast<std::uint16_t>(pack2<false>(v, 0));
 }
 
-// Eight rows of eight 16-bit numbers, two a lane, transposed.
-__device__ inline std::uint32_t transpose8(std::uint32_t v) {
-  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %0;" : "+r"(v));
-  return v;
+// A piece, of which lane l has tokens 2 (l % 4) and that + 1 of column l / 4. All lanes come here,
+// not necessarily at once.
+__device__ inline void leave_piece(std::uint32_t* to, float v, float next) {
+  int lane = static_cast<int>(threadIdx.x) % 32, token = lane / 4;
+  std::uint32_t mine = pack2<false>(v, next);
+  int from = lane % 4 * 8 + token / 2;  // who has the token, of columns 2 (l % 4) and that + 1
+  std::uint32_t x = __shfl_sync(0xffffffff, mine, from),
+                y = __shfl_sync(0xffffffff, mine, from + 4);
+  to[lane] = __byte_perm(x, y, token % 2 ? 0x7632 : 0x5410);
 }
 
 }  // namespace vitrine::cuda
