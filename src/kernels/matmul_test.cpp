@@ -197,6 +197,60 @@ TEST(Matmul, GroupsAndGatesAgreeWithRef) {
       }
 }
 
+// What a product takes after a gate is what its tensor holds, to the bit: right after it, of other
+// rows, with a norm, beside one of another type, and when the host or a copy came between.
+TEST(Matmul, AProductAfterAGateTakesWhatItsTensorHolds) {
+  std::vector<Candidate> all = candidates();
+  for (Candidate& c : queueing_candidates()) all.push_back(std::move(c));
+  for (const Candidate& c : all)
+    for (std::int64_t T : {2, 5, 8, 9, 17, 33, 64, 65, 130})
+      for (std::int64_t F : {96, 192}) {
+        Backend& b = *c.backend;
+        Arena arena;
+        std::int64_t E = 128, bytes = T * F * 4;
+        auto weight = [&](const char* type, std::int64_t rows, std::int64_t cols) {
+          return std::move(
+                     b.pack(arena.matrix(*find_format(type), rows, cols, 0.1f), WeightUse::kMatmul))
+              .value();
+        };
+        auto gate = weight("bf16", F, E), up = weight("bf16", F, E), down = weight("bf16", E, F),
+             eight = weight("q8_0", E, F), wide = weight("f32", E, F);
+        Buffer memory = std::move(b.allocate(2 * bytes)).value();
+        Tensor h{memory.data(), DType::kF32, {T, F}},
+            moved{static_cast<std::byte*>(memory.data()) + bytes, DType::kF32, {T, F}};
+        Tensor x = arena.random({T, E}), scratch = arena.f32({T, F}), other = arena.random({T, F}),
+               norm = arena.random({F}), normed = arena.f32({T, F});
+        std::vector<Tensor> found, expected;
+        auto product = [&](std::vector<Tensor>& to, Tensor rows, bool with_norm = false) {
+          MatmulPart parts[3];
+          const Weight* weights[3] = {down.get(), eight.get(), wide.get()};
+          for (int i = 0; i < 3; ++i) {
+            to.push_back(arena.f32({rows.dim(0), E}, NAN));
+            parts[i] = {to.back(), weights[i], {}};
+          }
+          b.matmul_group(parts, rows, {with_norm ? norm : Tensor{}, 1e-5f, normed});
+        };
+        auto run_gate = [&] {
+          b.matmul_glu(h, scratch, x, {}, *gate, {}, *up, {}, Activation::kSilu);
+        };
+        b.begin_step(1, false);
+        run_gate(), product(found, h);
+        b.copy(moved.data, h.data, bytes), product(expected, moved);
+        product(found, h), product(expected, moved);
+        run_gate(), product(found, h.rows(T - 1)), product(expected, moved.rows(T - 1));
+        run_gate(), product(found, h, true), product(expected, moved, true);
+        run_gate(), b.write(h.data, other.data, bytes), product(found, h);
+        product(expected, other);
+        b.write(moved.data, other.data, bytes);
+        run_gate(), b.copy(h.data, moved.data, bytes), product(found, h);
+        product(expected, other);
+        b.wait(b.end_step());
+        for (std::size_t i = 0; i < found.size(); ++i)
+          EXPECT_TRUE(same_bits(found[i], expected[i]))
+              << c.label << ", " << T << " rows of " << F << ", product " << i;
+      }
+}
+
 TEST(Embed, DecodesRowsExactly) {
   auto ref = make_backend("ref");
   for (const Candidate& c : candidates())

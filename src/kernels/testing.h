@@ -64,6 +64,15 @@ inline std::vector<Candidate> candidates() {
       out.push_back({deterministic ? "cuda/deterministic" : "cuda", std::move(cuda)});
   return out;
 }
+// The GPU as the engine uses it: ops are queued, and recorded where they repeat.
+inline std::vector<Candidate> queueing_candidates() {
+  std::vector<Candidate> out;
+  for (bool deterministic : {false, true})
+    if (auto cuda = create_backend("cuda", {.deterministic = deterministic}); cuda.ok())
+      out.push_back(
+          {deterministic ? "cuda/queued, deterministic" : "cuda/queued", std::move(cuda).value()});
+  return out;
+}
 inline bool is_cuda(const Candidate& c) { return c.label.rfind("cuda", 0) == 0; }
 
 // Two of a kind that promises a row the same bits in every batch.

@@ -58,12 +58,13 @@ class Chain {
         MatmulOutput qkv[3] = {{q_.get(), l.q.get()}, {k_.get(), l.k.get()}, {v_.get(), l.v.get()}};
         MatmulOutput o{x_.get(), l.o.get(), nullptr, x_.get()},
             down{x_.get(), l.down.get(), nullptr, x_.get()};
-        matmul_group(c_, qkv, x);
-        matmul_group(c_, {&o, 1}, {q_.get(), T, nullptr, 0});
-        matmul_glu(c_, f_.get(), x, *l.gate, *l.up, Activation::kSilu);
-        matmul_group(c_, {&down, 1}, {f_.get(), T, nullptr, 0});
+        begin_op(c_), matmul_group(c_, qkv, x);
+        begin_op(c_), matmul_group(c_, {&o, 1}, {q_.get(), T, nullptr, 0});
+        begin_op(c_), matmul_glu(c_, f_.get(), x, *l.gate, *l.up, Activation::kSilu);
+        begin_op(c_), matmul_group(c_, {&down, 1}, {f_.get(), T, nullptr, 0});
       }
       MatmulOutput logits{logits_.get(), head_.get()};
+      begin_op(c_);
       if (head_) matmul_group(c_, {&logits, 1}, x);
     });
   }

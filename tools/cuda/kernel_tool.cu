@@ -37,6 +37,8 @@ Context make_context() {
   c.workspace_bytes = kMatmulWorkspaceBytes;
   c.workspace = static_cast<std::byte*>(allocate(kMatmulWorkspaceBytes));
   cudaMemset(c.workspace, 0xff, kMatmulWorkspaceBytes);
+  c.operands = static_cast<std::byte*>(allocate(kOperandBytes));
+  cudaMemset(c.operands, 0xff, kOperandBytes);
   c.tickets = static_cast<unsigned*>(allocate(kTickets * sizeof(unsigned)));
   cudaMemset(c.tickets, 0, kTickets * sizeof(unsigned));
   check(c, cudaDeviceSynchronize(), "setup");

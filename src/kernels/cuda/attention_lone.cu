@@ -4,13 +4,14 @@
 // stores the token's key and value. Keys and values go straight from the pages into operands of the
 // tensor instruction: sums do not mind in which order they are taken, so columns and positions are
 // dealt to the lanes such that each reads 16 bytes at a time. Those of earlier tokens, and where
-// they are, were there before this step: their loads do not wait for the kernels before.
+// they are, were there before this step: their loads do not wait for the kernels before. The output
+// may be left as operands of the product after it, too (operands.cuh).
 #include "kernels/cuda/attention_lone.h"
 
 #include <algorithm>
 
 #include "kernels/cuda/kv_head.cuh"
-#include "kernels/cuda/matmul_formats.cuh"
+#include "kernels/cuda/operands.cuh"
 
 namespace vitrine::cuda {
 namespace {
@@ -23,7 +24,9 @@ struct LoneArgs {
   RopeStore rope;
   KvCache cache;
   const std::int32_t *positions, *slots, *block_table;
-  float* out;      // (S,H,D)
+  float* out;           // (S,H,D)
+  std::uint16_t* left;  // (S, H D) as operands, or null
+  int left_tokens;
   float* partial;  // results of parts of the positions
   unsigned* tickets;
   int B, H, G;  // G: query heads of a KV head
@@ -202,6 +205,17 @@ __device__ void merge_results(const float* results, int G, int count, int i, Val
   value(o, top, sum);
 }
 
+// Element i of the sequence's and KV head's output.
+template <int kD>
+__device__ void write_output(const LoneArgs& a, int s, int kv, int i, float v) {
+  int column = kv * a.G * kD + i, S = static_cast<int>(gridDim.z);
+  a.out[std::int64_t{s} * a.H * kD + column] = v;
+  if (!a.left) return;
+  leave_value(a.left, a.left_tokens, s, column, v);
+  if (s == S - 1)
+    for (int t = S; t < a.left_tokens; ++t) leave_value(a.left, a.left_tokens, t, column, 0);
+}
+
 // One sequence and KV head, and one of the parts of its positions.
 template <int kD, bool kHalf, int kWarps>
 __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
@@ -265,11 +279,11 @@ __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
   if (warp < results) result.store(shared + warp * size, a.G);
   __syncthreads();
   int count = a.G * kD, pair = s * K + kv;
-  float* out = a.out + (std::int64_t{s} * a.H + kv * a.G) * kD;
+  auto write = [&](int i, float v) { write_output<kD>(a, s, kv, i, v); };
   if (parts == 1) {
     for (int i = threadIdx.x; i < count; i += kThreads)
       merge_results<kD, true>(shared, a.G, results, i,
-                              [&](float o, float, float sum) { out[i] = o / sum; });
+                              [&](float o, float, float sum) { write(i, o / sum); });
     return;
   }
   float* all = a.partial + std::int64_t{pair} * most * size;
@@ -292,7 +306,7 @@ __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
   if (!is_last) return;
   for (int i = threadIdx.x; i < count; i += kThreads)
     merge_results<kD, false>(all, a.G, parts, i,
-                             [&](float o, float, float sum) { out[i] = o / sum; });
+                             [&](float o, float, float sum) { write(i, o / sum); });
 }
 
 template <int kD, bool kHalf, int kWarps>
@@ -339,6 +353,9 @@ bool lone_attention(Context& c, float* out, const RopeStore& r, const KvCache& c
   a.out = out, a.partial = reinterpret_cast<float*>(c.workspace), a.tickets = c.tickets;
   a.B = static_cast<int>(B), a.H = static_cast<int>(r.H), a.G = a.H / s.kv_heads;
   a.window = params.window, a.scale = params.scale, a.softcap = params.softcap;
+  if (c.bf16_operands &&
+      (a.left = static_cast<std::uint16_t*>(leave_operands(c, out, S, r.H * s.head_dim))))
+    a.left_tokens = operand_tokens(S);
   bool half = s.dtype == DType::kF16;
   auto n = static_cast<int>(S);
   if (s.head_dim == 64)

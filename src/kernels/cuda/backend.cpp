@@ -41,6 +41,7 @@ float* pointer(const Tensor& t) { return t.defined() ? t.f32() : nullptr; }
 class CudaBackend::Op {
  public:
   Op(CudaBackend& b, const char* name, const Tensor& t) : b_(b) {
+    begin_op(b_.c_);
     b_.c_.op = name;
     for (int i = 0; i < 4; ++i) b_.c_.shape[i] = i < t.shape.rank() ? t.shape[i] : 0;
   }
@@ -79,6 +80,11 @@ Status CudaBackend::start(const BackendOptions& options) {
   c_.workspace_bytes = kMatmulWorkspaceBytes;
   VT_TRY(workspace_, allocate_device(c_.workspace_bytes));
   c_.workspace = static_cast<std::byte*>(workspace_.data());
+  // Where every op is waited for, the host may change its output before the next.
+  if (!synchronous_) {
+    VT_TRY(operands_, allocate_device(kOperandBytes));
+    c_.operands = static_cast<std::byte*>(operands_.data());
+  }
   VT_TRY(tickets_, allocate_device(std::int64_t{kTickets} * 4));
   c_.tickets = static_cast<unsigned*>(tickets_.data());
   VT_TRY(staging_, allocate_pinned(2 * kStagingHalf));
@@ -131,6 +137,7 @@ Result<Buffer> CudaBackend::allocate(std::int64_t bytes) { return allocate_devic
 Result<Buffer> CudaBackend::allocate_shared(std::int64_t bytes) { return allocate_pinned(bytes); }
 
 void CudaBackend::write(void* to, const void* from, std::int64_t bytes) {
+  forget_operands(c_);
   auto size = static_cast<std::size_t>(bytes);
   if (bytes > kStagingHalf) {
     check(c_, cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, c_.stream), "write");
@@ -151,6 +158,7 @@ void CudaBackend::write(void* to, const void* from, std::int64_t bytes) {
 }
 
 const void* CudaBackend::read(const void* from, std::int64_t bytes, void* staging) {
+  forget_operands(c_);  // the host may write to shared memory afterwards
   auto size = static_cast<std::size_t>(bytes);
   check(c_, cudaMemcpyAsync(staging, from, size, cudaMemcpyDeviceToHost, c_.stream), "read");
   check(c_, cudaStreamSynchronize(c_.stream), "waiting for the ops before a read");
@@ -165,6 +173,7 @@ void CudaBackend::read_later(void* to, const void* from, std::int64_t bytes) {
 }
 
 void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
+  forget_operands(c_);
   check(c_,
         cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
                         c_.stream),
@@ -213,6 +222,7 @@ int CudaBackend::end_step() {
 }
 
 StepTimes CudaBackend::wait(int ticket) {
+  forget_operands(c_);  // as in read()
   Step& s = steps_[ticket];
   check(c_, cudaEventSynchronize(s.end), "waiting for a step");
   auto between = [](cudaEvent_t from, cudaEvent_t to) {
@@ -237,15 +247,22 @@ void CudaBackend::forget_recordings() {
 void CudaBackend::repeat(std::uint64_t key, const std::function<void()>& calls) {
   if (recordings_.size() >= kMostRecordings && !recordings_.contains(key)) forget_recordings();
   Recording& r = recordings_[key];
-  if (synchronous_ || r.seen++ == 0) return calls();
+  // Recorded calls take nothing from what came before them, nor what comes after them from these.
+  auto call = [&] {
+    forget_operands(c_);
+    calls();
+    forget_operands(c_);
+  };
+  if (synchronous_ || r.seen++ == 0) return call();
   if (r.graph == nullptr) {
     check(c_, cudaStreamBeginCapture(c_.stream, cudaStreamCaptureModeThreadLocal), "recording");
-    calls();
+    call();
     cudaGraph_t graph = nullptr;
     check(c_, cudaStreamEndCapture(c_.stream, &graph), "recording");
     check(c_, cudaGraphInstantiate(&r.graph, graph, 0), "recording");
     check(c_, cudaGraphDestroy(graph), "recording");
   }
+  forget_operands(c_);
   c_.op = "a recorded step";
   check(c_, cudaGraphLaunch(r.graph, c_.stream), "replay");
 }

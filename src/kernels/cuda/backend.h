@@ -101,7 +101,7 @@ class CudaBackend final : public Backend {
   Context c_;
   std::string description_;
   bool synchronous_ = false;
-  Buffer workspace_, tickets_, staging_;
+  Buffer workspace_, operands_, tickets_, staging_;
   std::array<Half, 2> halves_;
   int half_ = 0;
   std::array<Step, kSteps> steps_;

@@ -5,8 +5,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace vitrine::cuda {
+
+// An op's output, (T,K).
+struct OutputRows {
+  const float* x = nullptr;
+  std::int64_t T = 0, K = 0;
+};
 
 struct Context {
   int device = 0;
@@ -24,6 +31,13 @@ struct Context {
   // Scratch of whichever op runs; nothing in it survives the op. Fixed address.
   std::byte* workspace = nullptr;
   std::int64_t workspace_bytes = 0;
+  // kOperandBytes (matmul.h) for an op's output as operands of a product that comes right after it
+  // (operands.cuh); null: ops leave none. Whose they are: what the op before left, and what the op
+  // that runs does.
+  std::byte* operands = nullptr;
+  OutputRows given, left;
+  // The last product took operands of bf16: the next one is likely to.
+  bool bf16_operands = false;
   // kTickets (matmul.h) counters that are zero between kernels.
   unsigned* tickets = nullptr;
 
@@ -32,6 +46,12 @@ struct Context {
   std::int64_t shape[4] = {0, 0, 0, 0};
   std::uint64_t step = 0;
 };
+
+// An op begins. It may take what the one before it left; nobody after it may. Either every op is
+// announced so or none is: then none takes anything.
+inline void begin_op(Context& c) { c.given = std::exchange(c.left, {}); }
+// Something that is no op may have changed the output.
+inline void forget_operands(Context& c) { c.given = c.left = {}; }
 
 // Ends the process with the error, the op, its shape and the step. A device that failed has lost
 // its memory: there is nothing to go on with.

@@ -20,6 +20,7 @@ struct Product {
 void run(Context& c, const Product& product) {
   const Job& job = product.job;
   c.shape[0] = job.T, c.shape[1] = job.segment[0].rows, c.shape[2] = job.K;
+  c.bf16_operands = false;
   with_format(c, product.dtype, [&](auto format) {
     using F = decltype(format);
     if (!c.deterministic && few_fits<F>(c, job))

@@ -10,7 +10,9 @@
 // f16 activations and up to 4 for bf16, of no more than 16,384 columns together. Without cublasLt,
 // and for f32 weights, matmul_tile.cuh takes any number of rows. bf16 and f32 weights go with bf16
 // activations, all others with f16, scaled by a power of two per row so that no row overflows.
-// Context::deterministic: matmul_tile.cuh for any number of rows.
+// Context::deterministic: matmul_tile.cuh for any number of rows. A kernel of its own brings the
+// rows into the operands of matmul_tile.cuh; where the op before left them there (operands.cuh),
+// none.
 #pragma once
 
 #include <span>
@@ -35,8 +37,8 @@ struct MatmulOutput {
   const float* residual = nullptr;  // (T,N) or null; may be `out`
 };
 
-// Several weights over the same rows, such as q, k and v; those of one type in one launch, and of one
-// row those of q4_k or q5_k and the q6_k after them.
+// Several weights over the same rows, such as q, k and v; those of one type in one launch, and of
+// one row those of q4_k or q5_k and the q6_k after them.
 void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const MatmulInput& in);
 // out = activation(x * gate^T) * (x * up^T).
 void matmul_glu(Context& c, float* out, const MatmulInput& in, const CudaWeight& gate,
@@ -50,6 +52,8 @@ inline void matmul(Context& c, float* out, const float* x, std::int64_t T, const
 
 // Bytes of Context::workspace that every product fits in. More rows than fit are done in turns.
 inline constexpr std::int64_t kMatmulWorkspaceBytes = std::int64_t{256} << 20;
+// Bytes at Context::operands: 64 rows of up to 32,768 columns.
+inline constexpr std::int64_t kOperandBytes = std::int64_t{4} << 20;
 // Counters at Context::tickets, zero between kernels.
 inline constexpr int kTickets = 65536;
 

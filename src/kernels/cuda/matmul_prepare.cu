@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     for (int o = 1; o < 8; o *= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
     if (threadIdx.x % 8 == 0) sums[std::int64_t{k / 32} * tokens + token] = sum;
   });
-  if (threadIdx.x == 0) factors[token] = power.y;
+  if (kHalf && threadIdx.x == 0) factors[token] = power.y;
 }
 
 template <bool kHalf>

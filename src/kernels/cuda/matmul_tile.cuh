@@ -1,6 +1,7 @@
 // Up to 64 rows per block of outputs, any number in turns: weights are still read once per 64 rows.
 //
-// matmul_prepare.cu has brought the rows into operands of the tensor instruction in the workspace.
+// matmul_prepare.cu has brought the rows into operands of the tensor instruction in the workspace,
+// or the op before has left them so.
 // A block has 8 warps of two tiles of 16 outputs each (of gate and up where glu) and a part of K.
 // Units of weights and the operands of their columns come through a ring of stages in shared
 // memory. The parts of K are added up in order, so that a result does not depend on the number of
@@ -10,22 +11,14 @@
 
 #include "kernels/cuda/matmul_kernels.cuh"
 #include "kernels/cuda/matmul_wide.cuh"
+#include "kernels/cuda/operands.cuh"
 
 namespace vitrine::cuda {
 
 inline constexpr int kTileWarps = 8, kTileThreads = 32 * kTileWarps,
                      kTilesPerBlock = 2 * kTileWarps;
 
-// The rows as operands, [K/8][tokens/8] of 8 tokens x 8 columns, 128 bytes; columns past K and
-// tokens past T zero.
-struct Operands {
-  const uint4* x;
-  const float* sums;     // [K/32][tokens], for formats with minimums
-  const float* factors;  // [tokens], of the outputs
-  int tokens;            // a multiple of the kernel's
-};
-
-// Rows to operands, for f16 or bf16; cols: K padded.
+// Rows to operands, for f16 or bf16; cols: K padded. `factors` only for f16.
 void prepare_operands(Context& c, const Job& job, bool half, int tokens, int cols, uint4* x,
                       float* sums, float* factors);
 
@@ -88,9 +81,16 @@ __device__ void fetch_operands(const Operands& in, std::byte* stage, int unit) {
 // row, of row + 8}.
 class TileOutputs {
  public:
-  // `factors`: of the block's tokens, the first of which is `first`.
-  __device__ TileOutputs(const Job& job, const int (&tile)[2], const float* factors, int first)
-      : job_(job), factors_(factors), first_(first), tiles_(job.glu ? 1 : 2) {
+  // `factors`: of the block's tokens, the first of which is `first`. `left`: where outputs of glu
+  // become operands of `tokens` tokens, or null.
+  __device__ TileOutputs(const Job& job, const int (&tile)[2], const float* factors, int first,
+                         std::uint32_t* left, int tokens)
+      : job_(job),
+        factors_(factors),
+        left_(left),
+        first_(first),
+        tokens_(tokens),
+        tiles_(job.glu ? 1 : 2) {
 #pragma unroll
     for (int s = 0; s < 2; ++s) {
       int local = tile[s];
@@ -110,15 +110,27 @@ class TileOutputs {
     });
   }
   __device__ void write(int nt, const float (&sum)[2][4], const float (&addend)[2][4]) const {
+    float kept[4] = {};
     each(nt, [&](int s, int i, int token, int row) {
       if (first_ + token >= job_.T || row >= segment_[s].rows) return;
       float v = sum[s][i] * factors_[token];
       if (job_.glu) v = apply_activation(v, job_.activation) * (sum[1][i] * factors_[token]);
-      segment_[s].out[std::int64_t{first_ + token} * segment_[s].rows + row] = v + addend[s][i];
+      v += addend[s][i];
+      segment_[s].out[std::int64_t{first_ + token} * segment_[s].rows + row] = v;
+      if (s == 0) kept[i] = v;
     });
+    if (left_ && segment_[0].rows > 0) leave(nt, kept);
   }
 
  private:
+  // A warp's outputs of eight tokens by a tile are two pieces of operands.
+  __device__ void leave(int nt, const float (&v)[4]) const {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      int piece = (row_[0] / 8 + h) * (tokens_ / 8) + first_ / 8 + nt;
+      leave_piece(left_ + piece * 32, v[2 * h], v[2 * h + 1]);
+    }
+  }
   // f(tile of the two, which of its four, token of the block, row)
   template <typename Call>
   __device__ void each(int nt, Call f) const {
@@ -132,7 +144,8 @@ class TileOutputs {
 
   const Job& job_;
   const float* factors_;
-  int first_, tiles_;
+  std::uint32_t* left_;
+  int first_, tokens_, tiles_;
   int row_[2];
   Segment segment_[2];
 };
@@ -223,7 +236,7 @@ __device__ void add_up_in_last(const TileOutputs& out, const float (&acc)[2][NT]
 template <typename F, int NT>
 __global__ void __launch_bounds__(kTileThreads, 1)
     tile_kernel(const __grid_constant__ Job job, const __grid_constant__ Operands in,
-                int part_units) {
+                int part_units, std::uint32_t* left) {
   using Shape = TileShape<F, NT>;
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ float factors[8 * NT];
@@ -253,7 +266,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
     copy_commit();
   }
   if (threadIdx.x < 8 * NT)  // read after the block has met
-    factors[threadIdx.x] = __ldcg(in.factors + blockIdx.z * NT * 8 + threadIdx.x);
+    factors[threadIdx.x] = F::kHalf ? __ldcg(in.factors + blockIdx.z * NT * 8 + threadIdx.x) : 1.0f;
   float acc[2][NT][4] = {};
   for (int u = 0; u < units; ++u) {
     copy_wait<Shape::kStages - 2>();
@@ -277,7 +290,8 @@ __global__ void __launch_bounds__(kTileThreads, 1)
       multiply_unit<F, 2, NT>(unit, scratch, view, acc, lane);
     if constexpr (F::kScratch > 0) __syncwarp();
   }
-  const TileOutputs out(job, tile, factors, static_cast<int>(blockIdx.z) * NT * 8);
+  const TileOutputs out(job, tile, factors, static_cast<int>(blockIdx.z) * NT * 8,
+                        F::kHalf ? nullptr : left, in.tokens);
   if (gridDim.y > 1) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     static_assert(Shape::kStages * Shape::kStageBytes >= 2 * NT * kTileThreads * 16);
@@ -346,16 +360,18 @@ Parting part_k(const Context& c, const Job& job) {
 }
 
 template <typename F, int NT>
-void launch_tile_kernel(Context& c, const Job& job, const Operands& in, const Parting& p) {
+void launch_tile_kernel(Context& c, const Job& job, const Operands& in, const Parting& p,
+                        void* left) {
   allow_tile_kernel<F, NT>(c);
   launch_cluster(c, tile_kernel<F, NT>, c.capability >= 90 ? p.parts : 1,
                  dim3(p.blocks, p.parts, in.tokens / (8 * NT)), kTileThreads,
-                 TileShape<F, NT>::kShared, job, in, p.units);
+                 TileShape<F, NT>::kShared, job, in, p.units, static_cast<std::uint32_t*>(left));
 }
 
 // Rows in turns of as many as fit into the workspace.
 template <typename F>
 void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes) {
+  c.bf16_operands = !F::kHalf;
   Parting p = part_k<F>(c, job);
   bool wide = TileShape<F, 8>::kShared <= c.shared_bytes;
   int nt = job.T <= 8 ? 1 : job.T <= 16 ? 2 : job.T <= 32 || !wide ? 4 : 8, width = nt * 8;
@@ -382,17 +398,25 @@ void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes) 
     auto* sums = reinterpret_cast<float*>(workspace + cols * 2 * tokens);
     float* factors = sums + cols / 32 * tokens;
     rest.partial = factors + tokens;
-    prepare_operands(c, rest, F::kHalf, tokens, static_cast<int>(cols), x, F::kMin ? sums : nullptr,
-                     factors);
     Operands in{x, sums, factors, tokens};
+    void* left = nullptr;
+    bool bf16 = !F::kHalf && rest.T == job.T;
+    if (const uint4* given =
+            bf16 && !job.norm && cols == job.K ? given_operands(c, job.x, job.T, job.K) : nullptr) {
+      in.x = given;
+    } else {
+      prepare_operands(c, rest, F::kHalf, tokens, static_cast<int>(cols), x,
+                       F::kMin ? sums : nullptr, factors);
+      if (bf16 && job.glu) left = leave_operands(c, job.segment[0].out, job.T, job.segment[0].rows);
+    }
     if (nt == 1)
-      launch_tile_kernel<F, 1>(c, rest, in, p);
+      launch_tile_kernel<F, 1>(c, rest, in, p, left);
     else if (nt == 2)
-      launch_tile_kernel<F, 2>(c, rest, in, p);
+      launch_tile_kernel<F, 2>(c, rest, in, p, left);
     else if (nt == 4)
-      launch_tile_kernel<F, 4>(c, rest, in, p);
+      launch_tile_kernel<F, 4>(c, rest, in, p, left);
     else
-      launch_tile_kernel<F, 8>(c, rest, in, p);
+      launch_tile_kernel<F, 8>(c, rest, in, p, left);
   }
 }
 
