@@ -15,7 +15,8 @@ struct Operands {
   int tokens;            // a multiple of the kernel's
 };
 
-inline constexpr std::int64_t kMostLeftRows = 64;
+// Rows that are left so: fewer go another way (matmul_few.cuh).
+inline constexpr std::int64_t kFewestLeftRows = 5, kMostLeftRows = 64;
 
 // Tokens that the operands of so many rows have, up to kMostLeftRows.
 inline int operand_tokens(std::int64_t T) { return T <= 8 ? 8 : T <= 16 ? 16 : T <= 32 ? 32 : 64; }
@@ -24,7 +25,8 @@ inline int operand_tokens(std::int64_t T) { return T <= 8 ? 8 : T <= 16 ? 16 : T
 // whole units of 64 columns; null where it leaves none. The op must not be one that takes what it
 // was given: there is one place.
 inline void* leave_operands(Context& c, const float* out, std::int64_t T, std::int64_t K) {
-  if (!c.operands || T > kMostLeftRows || K % 64 != 0 || operand_tokens(T) * K * 2 > kOperandBytes)
+  if (!c.operands || T < kFewestLeftRows || T > kMostLeftRows || K % 64 != 0 ||
+      operand_tokens(T) * K * 2 > kOperandBytes)
     return nullptr;
   c.given = {}, c.left = {out, T, K};
   return c.operands;
