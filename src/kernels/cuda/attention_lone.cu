@@ -222,13 +222,13 @@ __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
     lone_kernel(const __grid_constant__ LoneArgs a) {
   constexpr int kThreads = 32 * kWarps;
   extern __shared__ __align__(16) float shared[];
-  pdl_trigger();
   int part = blockIdx.x, most = gridDim.x, kv = blockIdx.y, s = blockIdx.z;
   __shared__ bool is_last;
   const int size = result_floats(kD, a.G);
   const KvShape& shape = a.cache.shape;
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32, P = shape.page_size, K = shape.kv_heads;
-  int last = a.positions[s], low = a.window > 0 ? max(0, last - a.window + 1) : 0;
+  int last = a.positions[s], slot = a.slots[s],
+      low = a.window > 0 ? max(0, last - a.window + 1) : 0;
   int begin = low / kLoneSlice, slices = last / kLoneSlice + 1 - begin;
   int per_part = max((slices + most - 1) / most, kWarps);
   int parts = (slices + per_part - 1) / per_part;
@@ -259,12 +259,13 @@ __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
                      : a.rope.k_norm,
               !is_v, kD);
     if (!is_q) {
-      int slot = a.slots[s];
       std::int64_t to = element(shape, slot / P, is_v ? 1 : 0, kv, slot % P);
       for (int d = lane; d < kD; d += 32)
         store_kv_value(a.cache.data, shape.dtype, to + d, mine[d]);
     }
   }
+  // Not before: the loads above would stand behind the next product's weights.
+  pdl_trigger();
   __syncthreads();
   result.start(heads, a.G);
 #pragma unroll 1

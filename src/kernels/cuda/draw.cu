@@ -2,7 +2,8 @@
 // logit, then ascending id; shares are integers (base/draw_weight.h), so every sum is exact and the
 // token is the host's, whichever way it is found. Compiled without contraction.
 //
-//   scan    many blocks a row: the best token, and whether there is a NaN
+//   scan    many blocks a row: the best token, and whether there is a NaN. Where all rows are
+//           greedy, the last block of a row ends it
 //   measure many blocks a row: shares and counts by distance from the best, in 2048 buckets
 //   choose  one block a row: every cut is a prefix of the order. Sums over buckets find the bucket
 //   in
@@ -62,11 +63,41 @@ __device__ Best warp_best(Best x) {
 // Of the row, from those of its chunks. Every warp may call it.
 __device__ Best row_best(const Best* chunks, int n) {
   int lane = threadIdx.x % 32;
-  return warp_best(lane < n ? chunks[lane] : Best{0, -1, 0, 0});
+  Best mine{0, -1, 0, 0};
+  if (lane < n) {
+    int4 v = __ldcg(reinterpret_cast<const int4*>(chunks + lane));
+    mine = {__int_as_float(v.x), v.y, v.z, 0};
+  }
+  return warp_best(mine);
 }
 
-__global__ void scan_kernel(Best* best, Tally* tallies, const DrawRow* rows, const float* logits,
-                            int V) {
+// The row's token where there is no choice.
+__device__ DrawnRow best_token(const Best& top) {
+  if (top.nan) return {0, 1};
+  return top.id < 0 ? DrawnRow{0, 2} : DrawnRow{top.id, 0};
+}
+
+// f(logit, id) for the thread's share of a chunk of the row, several loaded at a time.
+template <typename Call>
+__device__ void each_logit(const float* row, int V, int chunk, int chunks, Call f) {
+  constexpr int kAhead = 8;
+  int first = static_cast<int>(std::int64_t{V} * chunk / chunks) + static_cast<int>(threadIdx.x);
+  int end = static_cast<int>(std::int64_t{V} * (chunk + 1) / chunks);
+  for (; first < end; first += kAhead * kScanThreads) {
+    float x[kAhead];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j)
+      x[j] = first + j * kScanThreads < end ? row[first + j * kScanThreads] : -INFINITY;
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j)
+      if (first + j * kScanThreads < end) f(x[j], first + j * kScanThreads);
+  }
+}
+
+// `tallies`: cleared for measure, or null: then all rows are greedy, and end here.
+__global__ void __launch_bounds__(kScanThreads)
+    scan_kernel(DrawnRow* drawn, std::int32_t* last, unsigned* tickets, Best* best, Tally* tallies,
+                const DrawRow* rows, const float* logits, int V) {
   __shared__ Best warps[kScanThreads / 32];
   pdl_wait();
   pdl_trigger();
@@ -75,21 +106,24 @@ __global__ void scan_kernel(Best* best, Tally* tallies, const DrawRow* rows, con
   if (tallies != nullptr)
     for (int i = chunk * kScanThreads + threadIdx.x; i < kBuckets; i += chunks * kScanThreads)
       tallies[m].sums[i] = 0, tallies[m].counts[i] = 0;
-  const float* row = logits + std::int64_t{m} * V;
-  int first = static_cast<int>(std::int64_t{V} * chunk / chunks);
-  int end = static_cast<int>(std::int64_t{V} * (chunk + 1) / chunks);
   Best mine{0, -1, 0, 0};
-  for (int i = first + threadIdx.x; i < end; i += kScanThreads) {
-    float x = row[i];
+  each_logit(logits + std::int64_t{m} * V, V, chunk, chunks, [&](float x, int i) {
     if (isnan(x)) mine.nan = 1;
     if (x > -INFINITY) mine = better(mine, {fminf(x, FLT_MAX), i, mine.nan, 0});
-  }
+  });
   mine = warp_best(mine);
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = mine;
   __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int w = 1; w < kScanThreads / 32; ++w) mine = better(mine, warps[w]);
+    best[m * kMaxChunks + chunk] = mine;
+  }
+  if (tallies != nullptr || !last_block(tickets + m, static_cast<unsigned>(chunks))) return;
   if (threadIdx.x >= 32) return;
-  Best all = row_best(warps, kScanThreads / 32);
-  if (threadIdx.x == 0) best[m * kMaxChunks + chunk] = all;
+  DrawnRow out = best_token(row_best(best + m * kMaxChunks, chunks));
+  if (threadIdx.x != 0) return;
+  drawn[m] = out;
+  last[rows[m].slot] = out.token;
 }
 
 // How far below the best, as the host computes it.
@@ -115,16 +149,13 @@ __global__ void measure_kernel(Tally* tallies, const Best* best, const DrawRow* 
   Scale s{top.logit, rows[m].scale};
   for (int i = threadIdx.x; i < kBuckets; i += kScanThreads) sums[i] = 0, counts[i] = 0;
   __syncthreads();
-  const float* row = logits + std::int64_t{m} * V;
-  int first = static_cast<int>(std::int64_t{V} * chunk / chunks);
-  int end = static_cast<int>(std::int64_t{V} * (chunk + 1) / chunks);
-  for (int i = first + threadIdx.x; i < end; i += kScanThreads) {
-    float x = fminf(row[i], FLT_MAX);
+  each_logit(logits + std::int64_t{m} * V, V, chunk, chunks, [&](float logit, int) {
+    float x = fminf(logit, FLT_MAX);
     int b = s.bucket(x);
-    if (b >= kBuckets) continue;
+    if (b >= kBuckets) return;
     atomicAdd(&counts[b], 1U);
     atomicAdd(&sums[b], static_cast<u64>(weight(s.nats(x))));
-  }
+  });
   __syncthreads();
   for (int i = threadIdx.x; i < kBuckets; i += kScanThreads)
     if (counts[i] != 0) {
@@ -340,13 +371,10 @@ __global__ void __launch_bounds__(kChooseThreads)
   DrawRow row = rows[m];
   if (row.slot < 0) return;
   Best top = row_best(best + m * kMaxChunks, chunks);
-  DrawnRow out{0, top.nan ? 1 : top.id < 0 ? 2 : 0};
-  if (out.status == 0) {
-    out.token = top.id;
-    if (row.top_k != 1) {
-      Row r{logits + std::int64_t{m} * V, V, {top.logit, row.scale}};
-      out.token = choose(*reinterpret_cast<Work*>(shared), r, row, tallies[m]);
-    }
+  DrawnRow out = best_token(top);
+  if (out.status == 0 && row.top_k != 1) {
+    Row r{logits + std::int64_t{m} * V, V, {top.logit, row.scale}};
+    out.token = choose(*reinterpret_cast<Work*>(shared), r, row, tallies[m]);
   }
   if (threadIdx.x != 0) return;
   drawn[m] = out;
@@ -364,14 +392,14 @@ void draw(const Context& c, DrawnRow* drawn, std::int32_t* last, const DrawRow* 
     fail(c, cudaErrorInvalidValue, "drawing from more logits than there is room for");
   int chunks = M <= 16 ? kMaxChunks : 8;
   dim3 grid(static_cast<unsigned>(chunks), static_cast<unsigned>(M));
-  launch(c, scan_kernel, grid, kScanThreads, 0, best, greedy ? nullptr : tallies, rows, logits, V);
-  if (!greedy) launch(c, measure_kernel, grid, kScanThreads, 0, tallies, best, rows, logits, V);
-  std::size_t shared = greedy ? 0 : sizeof(Work);
+  launch(c, scan_kernel, grid, kScanThreads, 0, drawn, last, c.tickets, best,
+         greedy ? nullptr : tallies, rows, logits, V);
+  if (greedy) return;
+  launch(c, measure_kernel, grid, kScanThreads, 0, tallies, best, rows, logits, V);
   static int allowed = 0;
-  allow_shared(c, choose_kernel, static_cast<int>(shared), allowed);
-  // Without a choice to make, one warp reads what the scan left.
-  launch(c, choose_kernel, static_cast<unsigned>(M), greedy ? 32 : kChooseThreads, shared, drawn,
-         last, tallies, best, rows, logits, V, chunks);
+  allow_shared(c, choose_kernel, static_cast<int>(sizeof(Work)), allowed);
+  launch(c, choose_kernel, static_cast<unsigned>(M), kChooseThreads, sizeof(Work), drawn, last,
+         tallies, best, rows, logits, V, chunks);
 }
 
 }  // namespace vitrine::cuda

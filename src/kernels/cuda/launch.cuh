@@ -84,4 +84,19 @@ __device__ inline float block_sum(float x, float* scratch) {
   return warp_sum(lane < warps ? scratch[lane] : 0.0f);
 }
 
+// True in all threads of the block that is the last of `blocks` to come here with this ticket; what
+// the others wrote before is then visible to it.
+__device__ inline bool last_block(unsigned* ticket, unsigned blocks) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(ticket, 1) == blocks - 1;
+    if (last) *ticket = 0;
+  }
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
+
 }  // namespace vitrine::cuda

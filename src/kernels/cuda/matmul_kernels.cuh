@@ -84,21 +84,6 @@ __device__ inline float2 row_scale(float amax) {
   return {exp2f(static_cast<float>(exponent)), exp2f(static_cast<float>(-exponent))};
 }
 
-// True in all threads of the block that is the last of `blocks` to come here with this ticket; what
-// the others wrote before is then visible to it.
-__device__ inline bool last_block(unsigned* ticket, unsigned blocks) {
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    last = atomicAdd(ticket, 1) == blocks - 1;
-    if (last) *ticket = 0;
-  }
-  __syncthreads();
-  if (last) __threadfence();
-  return last;
-}
-
 // Whether launch_few takes so many rows of this length.
 template <typename F>
 bool few_fits(const Context& c, const Job& job);

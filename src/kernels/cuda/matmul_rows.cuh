@@ -90,8 +90,8 @@ class RowLoader {
         amax = fmaxf(amax, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
     });
     float scale = 1;
+    if (!kBytes && (kScaled || job_.norm)) bring(square, kScaled ? warp_max(amax) : 0);
     if constexpr (kScaled) {
-      bring(square, warp_max(amax));
       __syncthreads();
       scale = row_scale(total(token_).y).x;
     }
@@ -99,7 +99,7 @@ class RowLoader {
       store_bytes(operands, sums);
     else
       store_operands(operands + token_ * operand_bytes, sums + token_ * token_sums, scale);
-    if (!kScaled && job_.norm) bring(square, 0);  // late: nobody waits for it
+    if (kBytes && job_.norm) bring(square, 0);  // late: nobody waits for it
   }
 
   // Of the token that is the lane's number, or its remainder; after the block has met.
