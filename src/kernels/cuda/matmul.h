@@ -1,15 +1,16 @@
 // Products of activations (T,K) with weights (N,K), f32 in and out.
 //
 //   rows                 kernel            activations             weights
+//   one, of levels       matmul_one.cuh    15 bits and a step      exact
 //   up to 8, or 4        matmul_few.cuh    f16; bf16 in two parts  exact
 //   up to 128            matmul_tile.cuh   f16 or bf16             exact
 //   more                 cublasLt          f16 or bf16             decoded to f16 or bf16
 //
-// One row of q4_0, q4_k, q5_k or q6_k goes another way in matmul_few.cuh (matmul_one.cuh), f16 and
-// bf16 weights by wgmma in matmul_tile.cuh on Hopper (matmul_wide.cuh). "few" are up to 8 rows for
-// f16 activations and up to 4 for bf16, of no more than 16,384 columns together. Without cublasLt,
-// and for f32 weights, matmul_tile.cuh takes any number of rows. bf16 and f32 weights go with bf16
-// activations, all others with f16, scaled by a power of two per row so that no row overflows.
+// Levels are the quantised types; their one row shares matmul_few.cuh. f16 and bf16 weights go by
+// wgmma in matmul_tile.cuh on Hopper (matmul_wide.cuh). "few" are up to 8 rows for f16 activations
+// and up to 4 for bf16, of no more than 16,384 columns together. Without cublasLt, and for f32
+// weights, matmul_tile.cuh takes any number of rows. bf16 and f32 weights go with bf16 activations,
+// all others with f16, scaled by a power of two per row so that no row overflows.
 // Context::deterministic: matmul_tile.cuh for any number of rows. A kernel of its own brings the
 // rows into the operands of matmul_tile.cuh; where the op before left them there (operands.cuh),
 // none.

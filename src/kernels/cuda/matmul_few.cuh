@@ -4,8 +4,8 @@
 // with a tile each. Each warp copies its units into a ring of its own in shared memory,
 // several ahead and across tiles, and starts before the kernels before it have ended: weights
 // depend on nobody. The rows are converted once per block to operands of the tensor instruction in
-// shared memory: f16 a row a column; bf16, being coarse, as two columns that add up to 16 bits. The
-// warps' sums meet in shared memory, in a fixed order.
+// shared memory: f16 a row a column; bf16, being coarse, as two columns that add up to 16 bits; one
+// row of levels as bytes (matmul_one.cuh). The warps' sums meet in shared memory, in a fixed order.
 //
 // A block asks for more than half of the shared memory, so that a multiprocessor has one. With room
 // for two, the blocks of the next kernel settle in pairs where the first to end were, and half of
