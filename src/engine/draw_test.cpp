@@ -80,6 +80,21 @@ TEST(Draw, TheDeviceDrawsTheTokensOfTheHost) {
             << s.top_k << " top_p " << s.top_p << " min_p " << s.min_p;
         EXPECT_EQ(static_cast<std::int32_t*>(last->data())[i], drawn[i].token);
       }
+      // The greedy rows again, where they are all there is to draw; twice, for what the first
+      // leaves behind.
+      for (std::int64_t i = 0; i < M; ++i)
+        if (draws[i].top_k != 1) draws[i].slot = -1;
+      for (int turn = 0; turn < 2; ++turn) {
+        for (std::int64_t i = 0; i < M; ++i) drawn[i] = {-7, -7};
+        b.draw(drawn, {last->data(), DType::kI32, {M}}, draws,
+               {memory->data(), DType::kF32, {M, V}}, true);
+        for (std::int64_t i = 0; i < M; ++i) {
+          bool greedy = draws[i].slot >= 0;
+          EXPECT_EQ(drawn[i].status, greedy ? static_cast<int>(expected[i].status) : -7);
+          if (!greedy || expected[i].status != LogitsStatus::kOk) continue;
+          EXPECT_EQ(drawn[i].token, expected[i].token) << "V " << V << " kind " << kind;
+        }
+      }
     }
 }
 

@@ -93,8 +93,9 @@ void Runner::want(const BatchEntry& entry, int index, int position, int row) {
   rows_.push_back(row);
   DrawRow d;
   if (draw) {
-    d.bits = random_bits(s.seed, static_cast<std::uint32_t>(s.choice),
-                         static_cast<std::uint64_t>(position) + 1);
+    if (s.device_draw->top_k != 1)
+      d.bits = random_bits(s.seed, static_cast<std::uint32_t>(s.choice),
+                           static_cast<std::uint64_t>(position) + 1);
     d.scale = s.device_draw->scale, d.top_p = s.device_draw->top_p;
     d.max_nats = s.device_draw->max_nats, d.top_k = s.device_draw->top_k;
     d.slot = s.slot;

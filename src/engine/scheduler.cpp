@@ -372,13 +372,14 @@ void Scheduler::commit(const Batch& batch) {
     for (const BatchEntry& entry : batch.entries)
       if (!entry.sequence->finished) name_pages(*entry.sequence);
   }
+  Clock::time_point now = Clock::now();  // the tokens of a step come together
   for (const BatchEntry& entry : batch.entries) {
     Sequence& s = *entry.sequence;
     if (s.finished) continue;
     for (int g = 0; g < cache_.groups(); ++g)
       s.tables[g].release_behind_window(cache_.pool(g), s.computed);
     if (entry.sample)
-      append(s, batch, entry);
+      append(s, batch, entry, now);
     else if (entry.broken)
       finish(s, FinishReason::kError, "the model's hidden states are not finite");
     else if (s.computed >= s.prompt && s.max_output == 0)
@@ -402,12 +403,12 @@ void Scheduler::name_pages(Sequence& s) {
   }
 }
 
-void Scheduler::append(Sequence& s, const Batch& batch, const BatchEntry& entry) {
+void Scheduler::append(Sequence& s, const Batch& batch, const BatchEntry& entry,
+                       Clock::time_point now) {
   if (entry.complete) return finish(s, FinishReason::kStop);
   if (entry.status != LogitsStatus::kOk)
     return finish(s, FinishReason::kError,
                   fmt::format("position {}: {}", s.computed, logits_status_text(entry.status)));
-  Clock::time_point now = Clock::now();
   if (s.output() == 0) {
     s.account.timings.ttft_ms = ms_since(s.submitted, now);
     metrics_.time_to_first_token.add(s.account.timings.ttft_ms * 1e-3);

@@ -83,7 +83,7 @@ class Scheduler {
   void preempt(Sequence& s);
   void requeue_preempted();
   // Ends.
-  void append(Sequence& s, const Batch& batch, const BatchEntry& entry);
+  void append(Sequence& s, const Batch& batch, const BatchEntry& entry, Clock::time_point now);
   void name_pages(Sequence& s);
   void finish(Sequence& s, FinishReason reason, const std::string& error = {},
               std::int32_t stop_token = -1);

@@ -252,7 +252,7 @@ class Backend {
   // Fusions: speed only. The default composes the ops above.
   // residual += delta; out = rms_norm(residual).  all (T,E); out is neither input
   void add_rms_norm(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps);
-  // out (M,E) = rms_norm of the rows (M) of x (T,E); out is not x
+  // out (M,E) = rms_norm of the rows (M) of x (T,E); out is not x; rows and w are not of this step
   void gather_rms_norm(Tensor out, Tensor x, Tensor rows, Tensor w, float eps);
   // The products of x, normed, with each weight.  x (T,K)
   void matmul_group(std::span<const MatmulPart> parts, Tensor x, const InputNorm& norm = {});

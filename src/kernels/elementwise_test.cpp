@@ -123,6 +123,9 @@ TEST(GatherRows, NormsThem) {
       c.backend->gather_rows(taken, x, rows);
       c.backend->rms_norm(expected, taken, w, 1e-5f);
       EXPECT_TRUE(same_bits(out, expected)) << c.label << " " << E;
+      // No rows, as in a part of a prompt: nothing is read or written.
+      c.backend->gather_rms_norm(out.rows(0, 0), x, arena.i32({1 << 30}).rows(0, 0), w, 1e-5f);
+      EXPECT_TRUE(same_bits(out, expected)) << c.label << " " << E;
     }
 }
 

@@ -48,7 +48,34 @@ TEST(Matmul, AgreesWithRef) {
       }
 }
 
-// Formats that are computed in halves must use their range, whatever the matrix.
+// One row of quantised weights, as long as models have them and of any size: on cuda in 15 bits.
+TEST(Matmul, ALongRow) {
+  struct Row {
+    std::int64_t K;
+    float size;
+  };
+  auto ref = make_backend("ref");
+  for (const Candidate& c : candidates())
+    for (const Format& format : all_formats()) {
+      if (!format.info.quantized || format.info.block == 1) continue;
+      for (const Row& r : {Row{4352, 1}, {4352, 1e-30f}, {4352, 1e30f}, {14336, 1}, {16384, 1}}) {
+        Arena arena;
+        std::int64_t N = 33;
+        MatrixSource m = arena.matrix(format, N, r.K);
+        Tensor x = arena.random({1, r.K}, r.size), expected = arena.f32({1, N}),
+               found = arena.f32({1, N}, NAN);
+        auto reference = ref->pack(m, WeightUse::kMatmul),
+             packed = c.backend->pack(m, WeightUse::kMatmul);
+        ref->matmul(expected, x, **reference);
+        c.backend->matmul(found, x, **packed);
+        float allowed = c.label == "cuda" ? 5e-4f : 3 * tolerance(c.label, format.info);
+        EXPECT_LE(max_difference(expected, found),
+                  allowed * std::sqrt(static_cast<float>(r.K)) * r.size)
+            << c.label << " " << format.info.name << " " << r.K << " " << r.size;
+      }
+    }
+}
+
 // Logits of bf16 weights are as exact as with f32 activations, by every instruction set, and a row
 // has the same bits in every batch.
 TEST(Matmul, AHeadOfBf16IsExact) {
@@ -72,6 +99,7 @@ TEST(Matmul, AHeadOfBf16IsExact) {
   }
 }
 
+// Formats that are computed in halves must use their range, whatever the matrix.
 TEST(Matmul, LargeAndSmallWeightsAgreeWithRef) {
   auto ref = make_backend("ref");
   for (const Candidate& c : candidates())

@@ -95,7 +95,7 @@ inline constexpr std::uint32_t kF16_1024 = 0x64006400, kF16_64 = 0x54005400;
 // h-th 32 columns of a chunk as operand A of m16n8k32, kOffset above the weight's; its columns
 // stand in the order 0, 8, 1, 9, 2, 10 ... of every 16. one_scales() gives the lane's share.
 
-// Of rows r and r + 8 and the lane's groups: n (lane % 4) and the next, or, of groups of 16,
+// Of rows r and r + 8 and the lane's n groups: those from n (lane % 4) on, or, of groups of 16,
 // lane % 4 of every four.
 template <int n>
 struct OneScales {

@@ -34,8 +34,8 @@ struct OneGroup {
 };
 
 // Fours of columns, each of a group of kGroup that neighbouring lanes have, as {high, low} bytes in
-// the order that bytes() has. All of a thread's are taken together: each is one chain of shuffles.
-// A number that is none, or infinite, makes the group's sum none.
+// the order that bytes() has. Several together: each is a chain of shuffles. With a number that is
+// none or infinite no output of the group is finite.
 template <typename F, int kFours>
 __device__ inline void quantise(const float4* x, uint2 (&bytes)[kFours],
                                 OneGroup (&group)[kFours]) {
@@ -59,7 +59,7 @@ __device__ inline void quantise(const float4* x, uint2 (&bytes)[kFours],
   for (int n = 0; n < kFours; ++n) {
     float amax = __uint_as_float(most[n]), inverse = 0;
     group[n].step = amax * (1.0f / kMost);
-    if (amax < 1e-30f)
+    if (amax < 2e-34f)  // the step would be no normal number
       group[n].step = 0;
     else
       asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(group[n].step));

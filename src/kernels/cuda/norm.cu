@@ -85,18 +85,21 @@ __global__ void __launch_bounds__(kMaxThreads)
 
 void rms_norm(const Context& c, float* out, const float* x, const std::int32_t* rows,
               const float* w, std::int64_t T, std::int64_t E, float eps) {
+  if (T == 0) return;
   launch(c, rms_norm_kernel<false>, blocks_for(c, T, 1), threads_for(E), 0, out,
          const_cast<float*>(x), rows, nullptr, w, E, eps);
 }
 
 void add_rms_norm(const Context& c, float* out, float* residual, const float* delta, const float* w,
                   std::int64_t T, std::int64_t E, float eps) {
+  if (T == 0) return;
   launch(c, rms_norm_kernel<true>, blocks_for(c, T, 1), threads_for(E), 0, out, residual, nullptr,
          delta, w, E, eps);
 }
 
 void layer_norm(const Context& c, float* out, const float* x, const float* w, const float* b,
                 std::int64_t T, std::int64_t E, float eps) {
+  if (T == 0) return;
   launch(c, layer_norm_kernel, blocks_for(c, T, 1), threads_for(E), 0, out, x, w, b, E, eps);
 }
 
