@@ -22,6 +22,7 @@ struct Flags {
 };
 
 double median(std::vector<double> values) {
+  if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   std::size_t n = values.size();
   return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
@@ -40,9 +41,9 @@ std::uint64_t hash_logits(const std::vector<float>& row) {
 
 struct Run {
   double prefill_tok_s, prefill_gflop_s, decode_tok_s, decode_gb_s;
-  // Of a decode step: the engine thread's time by what it does, and the device's idle time.
-  double plan_us, launch_us, results_us, commit_us, idle_share;
-  double host_us() const { return plan_us + launch_us + results_us + commit_us; }
+  // Of a decode step: the engine thread's time, in all and by what it does, medians of the steps
+  // (some record a graph, or lose the processor); the device's idle time.
+  double host_us, plan_us, launch_us, results_us, commit_us, idle_share;
   std::uint64_t hash;
 };
 
@@ -82,8 +83,8 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
   };
   while (!complete()) std::this_thread::yield();
   double prefill_ns = 0, prefill_tokens = 0, flops = 0, decode_ns = 0, decode_tokens = 0, bytes = 0;
-  double steps = 0, plan_ns = 0, launch_ns = 0, results_ns = 0, commit_ns = 0, busy_ns = 0,
-         idle_ns = 0;
+  double busy_ns = 0, idle_ns = 0;
+  std::vector<double> host, plan, launch, results, commit;  // us of each step
   // Requests come in one after another, so that some steps have fewer sequences than others.
   int most = 0;
   for (const StepRecord& r : engine.records())
@@ -96,9 +97,11 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
     } else if (r.decode_tokens == most) {
       decode_ns += ns, decode_tokens += r.decode_tokens;
       bytes += static_cast<double>(r.weight_bytes + r.kv_read_bytes);
-      steps += 1, plan_ns += static_cast<double>(r.plan_ns);
-      launch_ns += static_cast<double>(r.forward_ns), commit_ns += static_cast<double>(r.commit_ns);
-      results_ns += static_cast<double>(r.sample_ns - r.wait_ns);
+      plan.push_back(1e-3 * static_cast<double>(r.plan_ns));
+      launch.push_back(1e-3 * static_cast<double>(r.forward_ns));
+      results.push_back(1e-3 * static_cast<double>(r.sample_ns - r.wait_ns));
+      commit.push_back(1e-3 * static_cast<double>(r.commit_ns));
+      host.push_back(plan.back() + launch.back() + results.back() + commit.back());
       busy_ns += static_cast<double>(r.device_ns), idle_ns += static_cast<double>(r.device_idle_ns);
     }
   }
@@ -108,10 +111,11 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
              per(flops, prefill_ns),
              1e9 * per(decode_tokens, decode_ns),
              per(bytes, decode_ns),
-             1e-3 * per(plan_ns, steps),
-             1e-3 * per(launch_ns, steps),
-             1e-3 * per(results_ns, steps),
-             1e-3 * per(commit_ns, steps),
+             median(host),
+             median(plan),
+             median(launch),
+             median(results),
+             median(commit),
              per(idle_ns, busy_ns + idle_ns),
              hash_logits(logits)};
 }
@@ -193,7 +197,7 @@ Result<int> bench(Flags& f) {
     VT_TRY(Run r, run_once(*engine, f));
     prefill.push_back(r.prefill_tok_s), gflops.push_back(r.prefill_gflop_s);
     decode.push_back(r.decode_tok_s), gbs.push_back(r.decode_gb_s);
-    host.push_back(r.host_us()), idle.push_back(r.idle_share);
+    host.push_back(r.host_us), idle.push_back(r.idle_share);
     last = r;
     hash = r.hash;
   }
