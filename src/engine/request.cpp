@@ -27,7 +27,7 @@ bool TokenStream::read(std::vector<TokenEvent>& events, std::vector<TokenLogprob
 
 const Finish& TokenStream::wait() {
   std::unique_lock lock(mutex_);
-  ready_.wait(lock, [&] { return finish_.has_value(); });
+  finished_.wait(lock, [&] { return finish_.has_value(); });
   return *finish_;
 }
 
@@ -71,6 +71,7 @@ void TokenStream::close(Finish finish) {
     finish_ = std::move(finish);
   }
   ready_.notify_all();
+  finished_.notify_all();
   if (on_ready_) on_ready_();
 }
 

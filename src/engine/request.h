@@ -117,7 +117,8 @@ class TokenStream {
   std::vector<float> embedding_;
 
   mutable std::mutex mutex_;
-  std::condition_variable ready_;
+  // Two, so that who waits for the end is not woken for every token.
+  std::condition_variable ready_, finished_;
   // Guarded by mutex_.
   std::vector<TokenEvent> events_;
   std::vector<TokenLogprob> top_events_;

@@ -51,6 +51,7 @@ Status Runner::allocate() {
   VT_TRY(inputs_, make(DType::kI32, {ints}));
   host_inputs_.resize(static_cast<std::size_t>(ints));
   VT_TRY(last_, make(DType::kI32, {plan_.sequences}));
+  if (async_) b_.feed_from(last_);
   VT_TRY(hidden_, make(DType::kF32, {T, model_.info().dim}));
   VT_TRY(logits_, make(DType::kF32, {slice_rows_, V}));
   caches_.resize(model_.info().layers);
@@ -268,14 +269,12 @@ void Runner::run(Batch& batch, std::uint64_t step, bool follows) {
 void Runner::compute(const Batch&) {
   ModelInput in = input();
   if (!current_->deferred) {
-    if (async_) b_.feed_tokens(in.ids, last_);
     model_.forward(in, hidden_.rows(M_));
     return;
   }
   bool greedy = std::all_of(draws_.begin(), draws_.end(),
                             [](const DrawRow& d) { return d.slot < 0 || d.top_k == 1; });
   auto calls = [&] {
-    b_.feed_tokens(in.ids, last_);
     model_.forward(in, hidden_.rows(M_));
     compute_heads(M_, greedy);
   };

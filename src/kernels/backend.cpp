@@ -319,10 +319,9 @@ void Backend::rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norm
   store_kv(k, v, cache, index);
 }
 
-void Backend::feed_tokens(Tensor ids, Tensor last) {
-  expect_i32("feed_tokens", "ids", ids, {-1});
-  expect_i32("feed_tokens", "last", last, {-1});
-  feed_tokens_(ids, last);
+void Backend::feed_from(Tensor last) {
+  expect_i32("feed_from", "last", last, {-1});
+  feed_from_(last);
 }
 
 void Backend::draw(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits, bool greedy) {
@@ -331,9 +330,7 @@ void Backend::draw(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor log
   draw_(drawn, last, rows, logits, greedy);
 }
 
-void Backend::feed_tokens_(Tensor, Tensor) {
-  VT_CHECK(false, "{} does not feed tokens by itself", name());
-}
+void Backend::feed_from_(Tensor) { VT_CHECK(false, "{} does not feed tokens by itself", name()); }
 
 void Backend::draw_(DrawnRow*, Tensor, const DrawRow*, Tensor, bool) {
   VT_CHECK(false, "{} does not draw", name());

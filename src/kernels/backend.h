@@ -271,8 +271,8 @@ class Backend {
               const KvCache& cache, const KvIndex& index, const AttentionParams& params);
 
   // For asynchronous backends only: what keeps a sampled token on the device.
-  // ids[t] = last[-1 - ids[t]] where ids[t] is negative.  ids (T) i32, last (slots) i32
-  void feed_tokens(Tensor ids, Tensor last);
+  // From now on an id of -1 - slot in embed() is last[slot].  last (slots) i32
+  void feed_from(Tensor last);
   // Draws a token for each of the M rows that have a slot; writes it to last[slot] and drawn[m].
   // rows, drawn: M of them in this backend's memory; logits (M,V). `greedy`: top_k is 1 in all
   // rows.
@@ -305,7 +305,7 @@ class Backend {
   virtual void attend_(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNorms& norms,
                        Tensor table, const KvCache& cache, const KvIndex& index,
                        const AttentionParams& params);
-  virtual void feed_tokens_(Tensor ids, Tensor last);
+  virtual void feed_from_(Tensor last);
   virtual void draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits, bool greedy);
 
  private:

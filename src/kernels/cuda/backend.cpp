@@ -399,11 +399,6 @@ void CudaBackend::gather_rows_(Tensor out, Tensor x, Tensor rows) {
   cuda::gather_rows(c_, out.f32(), x.f32(), rows.i32(), out.dim(0), out.dim(1));
 }
 
-void CudaBackend::feed_tokens_(Tensor ids, Tensor last) {
-  Op op(*this, "feed_tokens", ids);
-  cuda::feed_tokens(c_, ids.i32(), last.i32(), ids.dim(0));
-}
-
 void CudaBackend::draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits,
                         bool greedy) {
   Op op(*this, "draw", logits);

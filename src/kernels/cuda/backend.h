@@ -65,7 +65,7 @@ class CudaBackend final : public Backend {
                       const KvCache& cache, const KvIndex& index) override;
   void attend_(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
                const KvCache& cache, const KvIndex& index, const AttentionParams& params) override;
-  void feed_tokens_(Tensor ids, Tensor last) override;
+  void feed_from_(Tensor last) override { c_.last = last.i32(); }
   void draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits,
              bool greedy) override;
 

@@ -38,6 +38,8 @@ struct Context {
   OutputRows given, left;
   // The last product took operands of bf16: the next one is likely to.
   bool bf16_operands = false;
+  // Tokens that the device drew, which ids below zero stand for: -1 - slot is last[slot].
+  const std::int32_t* last = nullptr;
   // kTickets (matmul.h) counters that are zero between kernels.
   unsigned* tickets = nullptr;
 

@@ -47,11 +47,4 @@ void gather_rows(const Context& c, float* out, const float* x, const std::int32_
   for_each(c, M * E, [=] __device__(std::int64_t i) { out[i] = x[rows[i / E] * E + i % E]; });
 }
 
-void feed_tokens(const Context& c, std::int32_t* ids, const std::int32_t* last, std::int64_t T) {
-  for_each(c, T, [=] __device__(std::int64_t t) {
-    std::int32_t id = ids[t];
-    if (id < 0) ids[t] = last[-1 - id];
-  });
-}
-
 }  // namespace vitrine::cuda

@@ -9,13 +9,15 @@ namespace {
 
 template <typename F>
 __global__ void embed_kernel(float* out, const std::byte* rows, const std::int32_t* ids,
-                             std::int64_t blocks, float scale) {
+                             const std::int32_t* last, std::int64_t blocks, float scale) {
   pdl_wait();
   pdl_trigger();
   std::int64_t t = blockIdx.x, b = std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
   if (b >= blocks) return;
+  std::int64_t id = ids[t];
+  if (id < 0) id = last[-1 - id];
   typename F::Block block;
-  const std::byte* from = rows + (ids[t] * blocks + b) * sizeof(block);
+  const std::byte* from = rows + (id * blocks + b) * sizeof(block);
   // Blocks of odd halves are aligned to two bytes only.
   if constexpr (sizeof(block) % 2 == 0) {
     auto* to = reinterpret_cast<std::uint16_t*>(&block);
@@ -37,7 +39,7 @@ bool embed_if(const Context& c, float* out, const std::byte* rows, DType dtype, 
   std::int64_t blocks = cols / F::kInfo.block;
   constexpr int kThreads = 128;
   launch(c, embed_kernel<F>, {blocks_for(c, T, 1), blocks_for(c, blocks, kThreads)}, kThreads, 0,
-         out, rows, ids, blocks, scale);
+         out, rows, ids, c.last, blocks, scale);
   return true;
 }
 

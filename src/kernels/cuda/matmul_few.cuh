@@ -216,7 +216,6 @@ template <typename F, int kSubs, bool kOne>
 __device__ __forceinline__ void few_block(const Job& job, const FewPlan& plan, int block) {
   constexpr int kWarps = kFewWarps<F>;
   extern __shared__ __align__(128) std::byte shared[];
-  pdl_trigger();
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tokens = kOne ? 1 : plan.tokens;
   Ring<F::kWords> ring(
       reinterpret_cast<std::uint32_t*>(shared + plan.slots) + warp * plan.ring * F::kWords,
@@ -241,6 +240,7 @@ __device__ __forceinline__ void few_block(const Job& job, const FewPlan& plan, i
   stream.start(plan.ring);
   loader.store(shared + plan.x, plan.operand_bytes, sums, plan.token_sums);
   __syncthreads();
+  pdl_trigger();  // measured: faster than before the row is there
 
   constexpr bool kLate = kOne && F::kLevels;  // measured: faster so, others slower
   float factor = kLate ? 1 : loader.factor(lane);
@@ -321,11 +321,24 @@ FewPlan few_plan(const Job& job, int blocks) {
   return p;
 }
 
-inline int few_blocks(const Context& c, const Job& job) { return std::min(job.tiles, c.sms); }
+// Multiprocessors that a product may have. Attention comes after q, k and v: where the blocks leave
+// it no registers beside them, it gets some to itself and has its keys and values when they end.
+template <typename F>
+int few_sms(const Context& c, const Job& job) {
+  constexpr int kForAttention = 8;
+  bool before_attention = job.segments > 1 && !job.glu;
+  return before_attention && job.T == 1 && F::kLevels && c.sms > 4 * kForAttention
+             ? c.sms - kForAttention
+             : c.sms;
+}
+template <typename F>
+int few_blocks(const Context& c, const Job& job) {
+  return std::min(job.tiles, few_sms<F>(c, job));
+}
 
 template <typename F, int kSubs, bool kOne>
 void launch_few_kernel(Context& c, const Job& job) {
-  FewPlan p = few_plan<F, kSubs>(job, few_blocks(c, job));
+  FewPlan p = few_plan<F, kSubs>(job, few_blocks<F>(c, job));
   auto* kernel = few_kernel<F, kSubs, kOne>;
   static int allowed = 0;
   allow_shared(c, kernel, p.bytes, allowed);
@@ -336,7 +349,7 @@ template <typename F>
 bool few_fits(const Context& c, const Job& job) {
   if (job.T > (F::kHalf ? 8 : 4) || job.units > kFewVectors * 4 / F::kCols / few_tokens(job.T))
     return false;
-  int blocks = few_blocks(c, job);
+  int blocks = few_blocks<F>(c, job);
   FewPlan p = job.glu ? few_plan<F, 2>(job, blocks) : few_plan<F, 1>(job, blocks);
   return p.bytes <= c.shared_bytes;
 }
@@ -356,12 +369,12 @@ int split_blocks(int blocks, const Job& a, const Job& b) {
 
 template <typename F, typename G>
 void launch_pair(Context& c, const Job& a, const Job& b) {
-  int first = split_blocks<F, G>(c.sms, a, b);
-  FewPlan p = few_plan<F, 1>(a, first), q = few_plan<G, 1>(b, c.sms - first);
+  int sms = few_sms<F>(c, a), first = split_blocks<F, G>(sms, a, b);
+  FewPlan p = few_plan<F, 1>(a, first), q = few_plan<G, 1>(b, sms - first);
   int bytes = std::max(p.bytes, q.bytes);
   static int allowed = 0;
   allow_shared(c, pair_kernel<F, G>, bytes, allowed);
-  launch(c, pair_kernel<F, G>, dim3(c.sms), 32 * kFewWarps<F>, bytes, a, p, b, q);
+  launch(c, pair_kernel<F, G>, dim3(sms), 32 * kFewWarps<F>, bytes, a, p, b, q);
 }
 
 template <typename F>

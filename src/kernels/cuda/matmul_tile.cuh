@@ -240,7 +240,6 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   using Shape = TileShape<F, NT>;
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ float factors[8 * NT];
-  pdl_trigger();
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int first = blockIdx.y * part_units, units = min(part_units, job.units - first);
   int tile[2];
@@ -290,6 +289,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
       multiply_unit<F, 2, NT>(unit, scratch, view, acc, lane);
     if constexpr (F::kScratch > 0) __syncwarp();
   }
+  pdl_trigger();  // the next product's weights would stand before these
   const TileOutputs out(job, tile, factors, static_cast<int>(blockIdx.z) * NT * 8,
                         F::kHalf ? nullptr : left, in.tokens);
   if (gridDim.y > 1) {

@@ -33,8 +33,6 @@ void glu(const Context& c, float* out, const float* gate, const float* up, std::
 void softcap(const Context& c, float* x, std::int64_t n, float cap);
 void gather_rows(const Context& c, float* out, const float* x, const std::int32_t* rows,
                  std::int64_t M, std::int64_t E);
-// ids[t] = last[-1 - ids[t]] where ids[t] < 0.
-void feed_tokens(const Context& c, std::int32_t* ids, const std::int32_t* last, std::int64_t T);
 
 // draw.cu
 void draw(const Context& c, DrawnRow* drawn, std::int32_t* last, const DrawRow* rows,
