@@ -395,12 +395,14 @@ TEST(Serving, TheQueueIsBounded) {
 TEST(Serving, ADeadlineEndsWithWhatThereIs) {
   auto engine = make_engine(options(1));
   Request r = request(1, 10, 200);
-  r.timeout = std::chrono::milliseconds(20);
+  // Long enough for five steps on a machine that has other things to do.
+  const auto deadline = Clock::now() + std::chrono::milliseconds(1500);
+  r.timeout = std::chrono::milliseconds(1500);
   auto running = *engine->submit(r);
   r.timeout = std::chrono::milliseconds(1);
   auto waiting = *engine->submit(r);
   for (int i = 0; i < 5; ++i) engine->step();
-  std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  std::this_thread::sleep_until(deadline + std::chrono::milliseconds(50));
   drain(*engine);
   EXPECT_EQ(running->wait().reason, FinishReason::kTimeout);
   EXPECT_EQ(tokens_of(*running).size(), 5u);
