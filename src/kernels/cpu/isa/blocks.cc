@@ -102,46 +102,62 @@ struct BytesQ6K : BytesNibbles<kStepsQ6K, 2> {
   }
 };
 
-// One step of one vector of outputs for all rows.
+// One group of one vector of outputs and one row: what it adds to `acc`.
 template <typename Format>
-void step_rows(const BytesArgs& a, std::int64_t s, int v, const std::byte* super,
-               const std::byte* step) {
+inline __attribute__((always_inline)) Vf add_group(const ByteRows& rows, std::int64_t at, int g,
+                                                   const Vb* q, const Scales& w, Vf acc) {
   constexpr int kGroups = Format::kGroups, kGroupQuads = kQuads / kGroups;
+  const std::int8_t* x = rows.q + at * kStep + g * kGroupQuads * 4;
+  int sum = rows.sums[2 * at + g];
+  if (kGroups == 1) sum += rows.sums[2 * at + 1];
+  Vb dot = integers(-Format::kBias * sum);
+  for (int i = 0; i < kGroupQuads; i += Format::kRun) {
+    Vb run = Format::product(no_products(), q[g * kGroupQuads + i], quad(x + 4 * i));
+    for (int r = 1; r < Format::kRun; ++r)
+      run = Format::product(run, q[g * kGroupQuads + i + r], quad(x + 4 * (i + r)));
+    dot = add_products(dot, run);
+  }
+  acc = fma(to_float(dot), mul(set1(rows.scale[at]), w.scale), acc);
+  return Format::kOffsets ? fma(set1(rows.scale[at] * static_cast<float>(sum)), w.offset, acc)
+                          : acc;
+}
+
+// One step of one vector of outputs for all rows; of one row it stays in `only`.
+template <typename Format, bool kOne>
+void step_rows(const BytesArgs& a, std::int64_t s, int v, const std::byte* super,
+               const std::byte* step, Vf& only) {
   Vb q[kQuads];
   Format::quads(step, v, q);
-  for (int g = 0; g < kGroups; ++g) {
+  for (int g = 0; g < Format::kGroups; ++g) {
     const Scales w = Format::scales(super, step, v, g);
-    for (int m = 0; m < a.M; ++m) {
-      const std::int64_t at = s * a.M + m;
-      const std::int8_t* x = a.rows.q + at * kStep + g * kGroupQuads * 4;
-      int sum = a.rows.sums[2 * at + g];
-      if (kGroups == 1) sum += a.rows.sums[2 * at + 1];
-      Vb dot = integers(-Format::kBias * sum);
-      for (int i = 0; i < kGroupQuads; i += Format::kRun) {
-        Vb run = Format::product(no_products(), q[g * kGroupQuads + i], quad(x + 4 * i));
-        for (int r = 1; r < Format::kRun; ++r)
-          run = Format::product(run, q[g * kGroupQuads + i + r], quad(x + 4 * (i + r)));
-        dot = add_products(dot, run);
+    if constexpr (kOne) {
+      only = add_group<Format>(a.rows, s, g, q, w, only);
+    } else {
+      for (int m = 0; m < a.M; ++m) {
+        float* to = a.acc + m * kPanel + v * W;
+        Vf acc = s == 0 && g == 0 ? zero() : load(to);
+        store(to, add_group<Format>(a.rows, s * a.M + m, g, q, w, acc));
       }
-      float* to = a.acc + m * kPanel + v * W;
-      Vf acc = s == 0 && g == 0 ? zero() : load(to);
-      acc = fma(to_float(dot), mul(set1(a.rows.scale[at]), w.scale), acc);
-      if (Format::kOffsets)
-        acc = fma(set1(a.rows.scale[at] * static_cast<float>(sum)), w.offset, acc);
-      store(to, acc);
     }
   }
 }
 
-template <typename Format>
+template <typename Format, bool kOne>
 void all_steps(const BytesArgs& a) {
+  Vf acc[kVecs];
+  for (Vf& v : acc) v = zero();
   for (std::int64_t s = 0; s < a.steps; ++s) {
     const std::byte* super = a.panel + Format::kSteps.super_at(s);
     const std::byte* step = a.panel + Format::kSteps.at(s);
     for (int line = 0; line < Format::kSteps.step; line += 64)
       _mm_prefetch(reinterpret_cast<const char*>(step + 2048 + line), _MM_HINT_T0);
-    for (int v = 0; v < kVecs; ++v) step_rows<Format>(a, s, v, super, step);
+    for (int v = 0; v < kVecs; ++v) step_rows<Format, kOne>(a, s, v, super, step, acc[v]);
   }
+  for (int v = 0; v < kVecs && kOne; ++v) store(a.acc + v * W, acc[v]);
+}
+template <typename Format>
+void all_steps(const BytesArgs& a) {
+  a.M == 1 ? all_steps<Format, true>(a) : all_steps<Format, false>(a);
 }
 
 }  // namespace
