@@ -271,7 +271,8 @@ class Backend {
               const KvCache& cache, const KvIndex& index, const AttentionParams& params);
 
   // For asynchronous backends only: what keeps a sampled token on the device.
-  // From now on an id of -1 - slot in embed() is last[slot].  last (slots) i32
+  // From now on an id of -1 - slot in embed() is last[slot]. Before anything is repeated: what was
+  // recorded keeps the one it knew.  last (slots) i32
   void feed_from(Tensor last);
   // Draws a token for each of the M rows that have a slot; writes it to last[slot] and drawn[m].
   // rows, drawn: M of them in this backend's memory; logits (M,V). `greedy`: top_k is 1 in all
