@@ -40,9 +40,11 @@ CpuFeatures detect() {
   f.avx512_vnni = f.avx512 && (c7 & (1u << 11));
   f.avx512_bf16 = f.avx512 && (a71 & (1u << 5));
   bool tiles = (xcr0 & (3ull << 17)) == (3ull << 17);
-  // Tiles, their bf16 products, and AVX-512 for halves, by which weights become tiles.
-  constexpr unsigned kAmx = (1u << 24) | (1u << 22) | (1u << 23);
-  f.amx = f.avx512_bf16 && f.avx512_vnni && tiles && (d7 & kAmx) == kAmx && request_amx();
+  // Tiles, their products of bytes and of bf16, and AVX-512 for halves and for bytes (VBMI), by
+  // which weights become tiles.
+  constexpr unsigned kAmx = (1u << 24) | (1u << 25) | (1u << 22) | (1u << 23), kVbmi = 1u << 1;
+  f.amx = f.avx512_bf16 && f.avx512_vnni && tiles && (c7 & kVbmi) && (d7 & kAmx) == kAmx &&
+          request_amx();
   return f;
 }
 

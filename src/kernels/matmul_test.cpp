@@ -122,6 +122,47 @@ TEST(Matmul, LargeAndSmallWeightsAgreeWithRef) {
         }
 }
 
+// Levels and scales that no encoder would choose: every byte is random, but for the halves that
+// scale a block. A row has the same bits alone and among others.
+TEST(Matmul, AnyLevelsAndScales) {
+  struct Kind {
+    const char* name;
+    std::vector<int> halves;  // where they are in a block
+  };
+  auto ref = make_backend("ref");
+  for (const Candidate& c : candidates())
+    for (const Kind& kind :
+         {Kind{"q8_0", {0}}, {"q4_0", {0}}, {"q4_k", {0, 2}}, {"q5_k", {0, 2}}, {"q6_k", {208}}}) {
+      Arena arena;
+      const Format& format = *find_format(kind.name);
+      const std::int64_t N = 40, K = 1024, M = 21;
+      auto bytes = std::make_shared<std::vector<std::byte>>(format_bytes(format.info, N * K));
+      for (std::byte& b : *bytes) b = static_cast<std::byte>(arena.rng()());
+      for (std::size_t block = 0; block < bytes->size(); block += format.info.bytes)
+        for (int at : kind.halves) {  // 2^-11 to 2^-7, of either sign
+          auto half = static_cast<std::uint16_t>(0x1000 + (arena.rng()() & 0x8FFF));
+          std::memcpy(bytes->data() + block + at, &half, 2);
+        }
+      MatrixSource m{
+          .name = "w", .dtype = format.info.dtype, .cols = K, .row_data = {}, .owner = bytes};
+      for (std::int64_t r = 0; r < N; ++r)
+        m.row_data.push_back(bytes->data() + r * format_bytes(format.info, K));
+      Tensor x = arena.random({M, K}), expected = arena.f32({M, N}), found = arena.f32({M, N}, NAN),
+             alone = arena.f32({1, N}, NAN);
+      auto reference = ref->pack(m, WeightUse::kMatmul),
+           packed = c.backend->pack(m, WeightUse::kMatmul);
+      ref->matmul(expected, x, **reference);
+      c.backend->matmul(found, x, **packed);
+      float size = 0;
+      for (std::int64_t i = 0; i < M * N; ++i) size += expected.f32()[i] * expected.f32()[i];
+      EXPECT_LE(max_difference(expected, found), 0.05f * std::sqrt(size / (M * N)))
+          << c.label << " " << kind.name;
+      if (c.label == "cuda") continue;
+      c.backend->matmul(alone, x.rows(1), **packed);
+      EXPECT_TRUE(same_bits(alone, found.rows(1))) << c.label << " " << kind.name;
+    }
+}
+
 // The promise the engine stands on: a row's bits do not depend on how many rows there are, on its
 // place among them, or on the number of threads.
 TEST(Matmul, ARowHasTheSameBitsInEveryBatch) {

@@ -45,37 +45,6 @@ inline __m512h of_tile(__m512h outputs, int tile) {
       _mm512_permutexvar_epi16(_mm512_load_si512(kOutputs[tile].at), _mm512_castph_si512(outputs)));
 }
 
-// 32 integers as halves.
-inline __m512h load_i8(const std::byte* p) {
-  return _mm512_cvtepi16_ph(
-      _mm512_cvtepi8_epi16(_mm256_load_si256(reinterpret_cast<const __m256i*>(p))));
-}
-
-// What steps of nibbles have in common: make(v, i, j) gives the weights of pair 4j+i, where v has
-// its nibble lowest.
-template <typename Make, typename After>
-void nibbles(const std::byte* step, int tile, std::uint16_t* to, Make&& make, After&& after) {
-  for (int j = 0; j < 4; ++j) {
-    __m512i v = _mm512_load_si512(step + kHead + tile * kNibbleTile + j * 64);
-    for (int i = 0; i < 4; ++i) {
-      _mm512_store_si512(to + tile * kTileWords + (4 * j + i) * 32,
-                         to_bf16(make(_mm512_srli_epi16(v, static_cast<unsigned>(4 * i)), i, j)));
-      after(tile * 16 + 4 * j + i);
-    }
-  }
-}
-
-// v with the bits of `high` where the mask has ones.
-inline __m512i select(__m512i v, __m512i high, short mask) {
-  return _mm512_ternarylogic_epi32(_mm512_set1_epi16(mask), high, v, 0xCA);
-}
-
-// Words, left when negative.
-inline __m512i shift_right(__m512i v, int bits) {
-  return bits >= 0 ? _mm512_srli_epi16(v, static_cast<unsigned>(bits))
-                   : _mm512_slli_epi16(v, static_cast<unsigned>(-bits));
-}
-
 // A word of a quad of k has its bytes 0, 1 or 2, 3: as the high byte of a word a level is 256 times
 // itself, and the pairs of a tile are (0, 2) and (1, 3). amx_convert() has the same order.
 struct FormatQ8 {
@@ -98,33 +67,6 @@ struct FormatQ8 {
         put(2 * quad, _mm512_slli_epi16(v, 8));
         put(2 * quad + 1, _mm512_and_si512(v, high));
       }
-    }
-  }
-};
-
-// Levels 0..63 as the last bits of 1024 + level, from which 1024 + 32 is taken.
-struct FormatQ6K {
-  static constexpr StepLayout kSteps = kStepsQ6K;
-  template <typename After>
-  static void step(const std::byte* super, const std::byte* step, __m512h power, std::uint16_t* to,
-                   After&& after) {
-    const __m512i bits = _mm512_set1_epi16(63), base = _mm512_set1_epi16(0x6400);
-    const __m512h offset = _mm512_set1_ph(static_cast<_Float16>(1024 + 32));
-    const __m512h d = _mm512_mul_ph(load_halves(super), power);
-    const __m512h scales[2] = {_mm512_mul_ph(d, load_i8(step)),
-                               _mm512_mul_ph(d, load_i8(step + kPanel))};
-    for (int tile = 0; tile < 2; ++tile) {
-      const __m512h scale[2] = {of_tile(scales[0], tile), of_tile(scales[1], tile)};
-      const std::byte* sixths = step + kHead + 2 * kNibbleTile + tile * kSixthTile;
-      nibbles(
-          step, tile, to,
-          [&](__m512i v, int i, int j) {
-            __m512i sixth = _mm512_load_si512(sixths + j / 2 * 64);
-            __m512i level = select(v, shift_right(sixth, (4 * j + i) % 8 * 2 - 4), 48);
-            __m512h exact = halves(_mm512_ternarylogic_epi32(level, bits, base, 0xEA));
-            return _mm512_mul_ph(_mm512_sub_ph(exact, offset), scale[j / 2]);
-          },
-          after);
     }
   }
 };

@@ -71,8 +71,11 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
   if (packed->layout() != Layout::kRows)
     pool_.run(packed->panels(), [&](std::int64_t p, int) { packed->pack_panel(m, p); });
   if (packed->steps() > prepared_steps_) {
-    // Two bytes an element, and a sum for every 32; with integers one, and twelve for every 32.
-    VT_TRY(prepared_, allocate_host((kAmxMaxRows + 16) * packed->steps() * (kStep * 2 + 4)));
+    // The largest form of an activation: kIntegerRowBytes for 256.
+    static_assert(kIntegerRowBytes >= kSuper * kStep * 2 &&
+                  kIntegerRowBytes >= kSuper * (kStep + 12));
+    const std::int64_t blocks = (packed->steps() + kSuper - 1) / kSuper;
+    VT_TRY(prepared_, allocate_host((kAmxMaxRows + 16) * blocks * kIntegerRowBytes));
     prepared_steps_ = packed->steps();
   }
   return std::unique_ptr<Weight>(std::move(packed));

@@ -173,7 +173,7 @@ inline constexpr std::int64_t amx_step_words(const AmxRows& rows) {
 // n floats to row m, zero from n to the end of the last step.
 void amx_convert(const AmxRows& rows, const float* x, std::int64_t n, std::int64_t m);
 
-// bf16 activations against panels of bf16, kQ8 or kQ6K, by AMX.
+// bf16 activations against panels of bf16 or kQ8, by AMX.
 struct AmxArgs {
   PanelType type;
   Panels panels;
@@ -182,24 +182,49 @@ struct AmxArgs {
   float* acc;  // (panels, round_rows(M), 32)
 };
 void amx_matmul(const AmxArgs& args);
-// Quantised weights are tiles of 2^(power - kAmxExponent) of themselves; see amx_unpack.h.
+// Weights of kQ8 are tiles of 2^(power - kAmxExponent) of themselves; see amx_unpack.h.
 inline constexpr int kAmxExponent = 112;
 
-// bf16 activations against panels of kQ4, kQ4K or kQ5K, by AMX.
-struct BlockRows {
-  AmxRows tiles;
-  float* wide;  // (M, steps, 32) the same as floats, instead of tiles where M is small
-  float* sums;  // (M / 16, steps, 16): of the 32 activations of a step
+// What a type of weights wants of 12-bit activations.
+struct IntegerForm {
+  int low;     // by which their low parts are multiplied
+  int bias;    // of the levels
+  int groups;  // of 32 k, which have a scale each
+  bool operator==(const IntegerForm&) const = default;
 };
-struct BlockArgs {
+inline constexpr IntegerForm integer_form(PanelType type) {
+  if (type == PanelType::kQ4) return {2, 8, 1};
+  return type == PanelType::kQ6K ? IntegerForm{2, 32, 2} : IntegerForm{1, 0, 1};
+}
+
+// Activations in 12 bits, step * (16 high + low), with a step per 256 k.
+struct IntegerRows {
+  // Up to kIntegerFewRows: (steps, M){32 high, 32 low}. More, as tiles:
+  // (k / 256, rows / 16, 4 of 64 k){[16 rows][64 high], [16 rows][64 low]}.
+  std::int8_t* q;
+  float* step;  // (k / 256, round_rows(M))
+  // Few rows: (steps, M, 4): with what a group's sums of level * high and of level * low begin,
+  // high of two groups and low of two. Without a bias, the sum of the 32 instead.
+  std::int32_t* starts;
+  std::uint16_t* sum_tiles;  // more: (k / 256, rows / 16) tiles of bf16, two a step that add up
+  std::int64_t steps;        // of 32 k
+  int M;
+  IntegerForm form;
+};
+inline constexpr int kIntegerFewRows = 4;
+// Bytes for each row of each 256 k.
+inline constexpr int kIntegerRowBytes = 512 + 4 + 64;
+// One row of steps * 32 floats to row m.
+void amx_prepare_integers(const IntegerRows& rows, const float* x, std::int64_t m);
+
+// 12-bit activations against panels of kQ4, kQ4K, kQ5K or kQ6K, by AMX.
+struct IntegerArgs {
   PanelType type;
   Panels panels;
-  BlockRows rows;
+  IntegerRows rows;
   float* acc;  // (panels, round_rows(M), 32)
 };
-void amx_matmul_blocks(const BlockArgs& args);
-// One row of steps * 32 floats to row m.
-void amx_prepare_row(const BlockRows& rows, const float* x, std::int64_t m);
+void amx_matmul_integers(const IntegerArgs& args);
 
 // Rows of a call, and panels that share a block of activations in the second-level cache.
 inline constexpr int kAmxMaxRows = 512, kAmxMaxPanels = 16;

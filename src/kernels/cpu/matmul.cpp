@@ -48,7 +48,9 @@ ByteRows byte_rows(void* buffer, std::int64_t M, std::int64_t steps) {
 bool same_form(const PackedWeight& a, const PackedWeight& b, Isa isa) {
   const Arithmetic arithmetic = arithmetic_of(a.dtype(), isa);
   if (arithmetic != arithmetic_of(b.dtype(), isa)) return false;
-  return panel_type(a) == panel_type(b) || arithmetic == Arithmetic::kAmxBlocks;
+  return panel_type(a) == panel_type(b) ||
+         (arithmetic == Arithmetic::kAmxIntegers &&
+          integer_form(panel_type(a)) == integer_form(panel_type(b)));
 }
 
 AmxRows amx_rows(void* buffer, const PackedWeight& w, int power, std::int64_t M) {
@@ -68,12 +70,19 @@ std::vector<float> left_by_bf16(const float* x, std::int64_t n) {
   return left;
 }
 
-// Behind the activations their sums.
-BlockRows block_rows(void* buffer, const PackedWeight& w, std::int64_t M) {
-  auto* x = static_cast<std::uint16_t*>(buffer);
-  return {{x, w.steps(), static_cast<int>(M), 1, false},
-          static_cast<float*>(buffer),
-          reinterpret_cast<float*>(x + (M + 16) * w.steps() * kStep)};
+// Activations, behind them the steps, and then the sums in one of their two forms.
+IntegerRows integer_rows(void* buffer, const PackedWeight& w, std::int64_t M) {
+  const std::int64_t places = round_rows(M) * ((w.steps() + kSuper - 1) / kSuper);
+  auto* q = static_cast<std::int8_t*>(buffer);
+  auto* sums = q + places * 2 * kSuper * kStep;
+  auto* step = reinterpret_cast<float*>(sums + places * kTileWords / 8);
+  return {q,
+          step,
+          reinterpret_cast<std::int32_t*>(sums),
+          reinterpret_cast<std::uint16_t*>(sums),
+          w.steps(),
+          static_cast<int>(M),
+          integer_form(panel_type(w))};
 }
 
 }  // namespace
@@ -209,7 +218,7 @@ void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNo
 
 CpuBackend::Shared CpuBackend::shared_of(std::span<const MatmulPart> parts) const {
   const Arithmetic arithmetic = arithmetic_of(parts[0].w->dtype(), isa_);
-  const bool tiles = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kAmxBlocks;
+  const bool tiles = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kAmxIntegers;
   Shared shared{tiles ? kAmxMaxRows : kMaxRows, tiles ? kAmxMaxPanels : kMaxPanels, 1, kMaxPower};
   const PackedWeight& w = packed(*parts[0].w);
   const bool rounds = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kBf16;
@@ -226,8 +235,8 @@ void CpuBackend::multiply(Worker& worker, const PackedWeight& w, int power, std:
   const Arithmetic arithmetic = arithmetic_of(w.dtype(), isa_);
   if (arithmetic == Arithmetic::kAmx)
     return amx_matmul({panel_type(w), panels, power, amx_rows(prepared_.data(), w, power, M), acc});
-  if (arithmetic == Arithmetic::kAmxBlocks)
-    return amx_matmul_blocks({panel_type(w), panels, block_rows(prepared_.data(), w, M), acc});
+  if (arithmetic == Arithmetic::kAmxIntegers)
+    return amx_matmul_integers({panel_type(w), panels, integer_rows(prepared_.data(), w, M), acc});
   if (arithmetic == Arithmetic::kBf16)
     return bf16_matmul_panels(
         {panels, static_cast<const std::uint16_t*>(prepared_.data()), steps, M, acc});
@@ -245,11 +254,13 @@ void CpuBackend::multiply(Worker& worker, const PackedWeight& w, int power, std:
 
 void CpuBackend::multiply_both(Worker& worker, const PackedWeight& a, const PackedWeight& b,
                                int power, std::int64_t first, int count, const float* x, int M) {
-  if (arithmetic_of(a.dtype(), isa_) == Arithmetic::kAmx) {
-    const Panels panels{a.panel(first), a.panel_bytes(), 2 * count, b.panel(first)};
+  const Panels panels{a.panel(first), a.panel_bytes(), 2 * count, b.panel(first)};
+  if (arithmetic_of(a.dtype(), isa_) == Arithmetic::kAmx)
     return amx_matmul(
         {panel_type(a), panels, power, amx_rows(prepared_.data(), a, power, M), worker.acc});
-  }
+  if (arithmetic_of(a.dtype(), isa_) == Arithmetic::kAmxIntegers && panel_type(a) == panel_type(b))
+    return amx_matmul_integers(
+        {panel_type(a), panels, integer_rows(prepared_.data(), a, M), worker.acc});
   multiply(worker, a, power, first, count, x, M, worker.acc);
   multiply(worker, b, power, first, count, x, M, worker.acc + count * round_rows(M) * kPanel);
 }
@@ -289,8 +300,8 @@ void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w,
         const AmxRows rows = amx_rows(prepared_.data(), w, shared.power, shared.parts * M);
         amx_convert(rows, x + m * K, K, m);
         if (shared.parts == 2) amx_convert(rows, left_by_bf16(x + m * K, K).data(), K, M + m);
-      } else if (arithmetic == Arithmetic::kAmxBlocks) {
-        amx_prepare_row(block_rows(prepared_.data(), w, M), x + m * K, m);
+      } else if (arithmetic == Arithmetic::kAmxIntegers) {
+        amx_prepare_integers(integer_rows(prepared_.data(), w, M), x + m * K, m);
       } else {
         auto* rows = static_cast<std::uint16_t*>(prepared_.data());
         bf16_convert(rows, x + m * K, K, steps, m);

@@ -28,7 +28,7 @@ template <typename Format>
 constexpr bool kReady = std::is_same_v<Format, FormatBf16>;
 
 // Whether lines are fetched one by one while a step is unpacked: many in a row wait for memory, and
-// the work for them. q6_k, which takes longer to unpack than to read, loses by it.
+// the work for them.
 template <typename Format>
 constexpr bool kSpread = std::is_same_v<Format, to_tiles::FormatQ8>;
 
@@ -189,8 +189,6 @@ void amx_matmul(const AmxArgs& a) {
       return panels<FormatBf16>(a);
     case PanelType::kQ8:
       return panels<to_tiles::FormatQ8>(a);
-    case PanelType::kQ6K:
-      return panels<to_tiles::FormatQ6K>(a);
     default:
       return;
   }

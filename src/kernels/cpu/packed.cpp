@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -26,15 +27,15 @@ std::int64_t panel_bytes_of(Layout layout, std::int64_t cols) {
     case Layout::k16:
       return steps * kStep16Bytes;
     case Layout::kQ8:
-      return steps * kStepsQ8.step;
+      return kStepsQ8.bytes(steps);
     case Layout::kQ4:
-      return steps * kStepsQ4.step;
+      return kStepsQ4.bytes(steps);
     case Layout::kQ4K:
-      return kStepsQ4K.super_at(steps);
+      return kStepsQ4K.bytes(steps);
     case Layout::kQ5K:
-      return kStepsQ5K.super_at(steps);
+      return kStepsQ5K.bytes(steps);
     case Layout::kQ6K:
-      return kStepsQ6K.super_at(steps);
+      return kStepsQ6K.bytes(steps);
     case Layout::kRows:
       return 0;
   }
@@ -108,8 +109,31 @@ void pack_q8(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K
   }
 }
 
+// The largest bf16 that times each of these scales is at most `most`; of no scale 1, of a scale
+// that is not finite NaN.
+std::uint16_t inverse_of(const std::byte* blocks, std::int64_t count, std::int64_t bytes,
+                         float most) {
+  float largest = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint16_t half;
+    std::memcpy(&half, blocks + i * bytes, 2);
+    const float scale = std::abs(fp16_to_float(half));
+    if (!std::isfinite(scale)) return 0x7FC0;
+    largest = std::max(largest, scale);
+  }
+  return static_cast<std::uint16_t>(
+      std::bit_cast<std::uint32_t>(largest == 0 ? 1 : most / largest) >> 16);
+}
+
 void pack_q4(std::byte* to, std::int64_t n, const std::byte* row, std::int64_t K) {
-  for (std::int64_t s = 0; s < K / kStep; ++s) {
+  const std::int64_t steps = K / kStep;
+  for (std::int64_t s = 0; s < steps; ++s) {
+    if (s % kSuper == 0) {
+      const std::uint16_t inverse =
+          inverse_of(row + s * Q4_0::kInfo.bytes, std::min<std::int64_t>(kSuper, steps - s),
+                     Q4_0::kInfo.bytes, 495);
+      std::memcpy(to + kStepsQ4.super_at(s) + n * 2, &inverse, 2);
+    }
     Q4_0::Block b;
     std::memcpy(&b, row + s * Q4_0::kInfo.bytes, sizeof b);
     std::byte* step = to + kStepsQ4.at(s);
@@ -174,15 +198,11 @@ float largest_half(const std::byte* p) {
   return fp16_to_float(largest);
 }
 
-// What no weight of a q8_0 or q6_k panel exceeds: its largest scale times the largest level.
+// What no weight of a q8_0 panel exceeds: its largest scale times the largest level.
 float largest_weight(Layout layout, const std::byte* panel, std::int64_t steps) {
   float largest = 0;
-  for (std::int64_t s = 0; s < steps; ++s) {
-    if (layout == Layout::kQ8)
-      largest = std::max(largest, largest_half(panel + kStepsQ8.at(s)) * 128);
-    if (layout == Layout::kQ6K && s % kSuper == 0)
-      largest = std::max(largest, largest_half(panel + kStepsQ6K.super_at(s)) * (128 * 32));
-  }
+  for (std::int64_t s = 0; s < steps && layout == Layout::kQ8; ++s)
+    largest = std::max(largest, largest_half(panel + kStepsQ8.at(s)) * 128);
   return largest;
 }
 
@@ -204,12 +224,12 @@ Arithmetic arithmetic_of(DType dtype, Isa isa) {
     case Layout::kRows:
       return Arithmetic::kRows;
     case Layout::kQ8:
-    case Layout::kQ6K:
       return isa == Isa::kAmx ? Arithmetic::kAmx : Arithmetic::kBytes;
     case Layout::kQ4:
     case Layout::kQ4K:
     case Layout::kQ5K:
-      return isa == Isa::kAmx ? Arithmetic::kAmxBlocks : Arithmetic::kBytes;
+    case Layout::kQ6K:
+      return isa == Isa::kAmx ? Arithmetic::kAmxIntegers : Arithmetic::kBytes;
     case Layout::k16:
       if (dtype != DType::kBF16 || isa < Isa::kBf16) return Arithmetic::kFp32;
       return isa == Isa::kAmx ? Arithmetic::kAmx : Arithmetic::kBf16;

@@ -7,7 +7,7 @@
 //   kF32   [N/32][K][32] f32
 //   k16    [N/32][K/32]{ 2 tiles of [16 pairs of k][16 outputs][2 k] }    f16 or bf16
 //   kQ8    [N/32][K/32]{ [32] fp16 scale, 2 tiles of [8 quads of k][16 outputs][4 k] int8 }
-//   kQ4    [N/32][K/32]{ [32] fp16 scale, 2 tiles of nibbles }
+//   kQ4    [N/32][K/256]{ [32] bf16 inverse, 8 of { [32] fp16 scale, 2 tiles of nibbles } }
 //   kQ4K   [N/32][K/256]{ [32] fp16 d, [32] fp16 dmin, 8 of { [32] u8 scale, [32] u8 min,
 //                         2 tiles of nibbles } }
 //   kQ5K   as kQ4K, each step followed by 2 tiles of fifth bits
@@ -21,6 +21,7 @@
 //   nibbles  4 vectors of 32 words; nibble i of vector j is pair 4j+i           (256 B a tile)
 //   fifth    1 vector; bit p is pair p                                          (64 B)
 //   sixth    2 vectors; bits 2i, 2i+1 of vector g are those of pair 8g+i        (128 B)
+// An inverse times the scales of its 256 k is at most 495 in size: AMX takes them as integers.
 // Outputs past N and k past K are zero. Every part is a multiple of a cache line.
 #pragma once
 
@@ -51,9 +52,11 @@ struct StepLayout {
   constexpr std::int64_t super_at(std::int64_t s) const {
     return s / kSuper * (super + kSuper * step);
   }
+  // Of a panel with so many steps.
+  constexpr std::int64_t bytes(std::int64_t steps) const { return at(steps - 1) + step; }
 };
 inline constexpr StepLayout kStepsQ8{0, kHead + kPanel* kStep};
-inline constexpr StepLayout kStepsQ4{0, kHead + 2 * kNibbleTile};
+inline constexpr StepLayout kStepsQ4{64, kHead + 2 * kNibbleTile};
 inline constexpr StepLayout kStepsQ4K{128, kHead + 2 * kNibbleTile};
 inline constexpr StepLayout kStepsQ5K{128, kHead + 2 * (kNibbleTile + kFifthTile)};
 inline constexpr StepLayout kStepsQ6K{64, kHead + 2 * (kNibbleTile + kSixthTile)};
@@ -62,7 +65,7 @@ inline constexpr StepLayout kStepsQ6K{64, kHead + 2 * (kNibbleTile + kSixthTile)
 enum class Isa : std::uint8_t { kAvx2, kAvx512, kVnni, kBf16, kAmx };
 
 // The arithmetic of a product, fixed by weight type and instruction set (ARCHITECTURE.md).
-enum class Arithmetic : std::uint8_t { kFp32, kRows, kBytes, kBf16, kAmx, kAmxBlocks };
+enum class Arithmetic : std::uint8_t { kFp32, kRows, kBytes, kBf16, kAmx, kAmxIntegers };
 Arithmetic arithmetic_of(DType dtype, Isa isa);
 
 class PackedWeight final : public Weight {
@@ -82,7 +85,7 @@ class PackedWeight final : public Weight {
 
   // Fills the panel from its rows; panels may be packed by different threads.
   void pack_panel(const MatrixSource& source, std::int64_t p);
-  // For q8_0 and q6_k: 2^power is the largest power of two, up to kMaxPower, by which every
+  // For q8_0: 2^power is the largest power of two, up to kMaxPower, by which every
   // weight can be multiplied and still be an fp16.
   int power() const;
 

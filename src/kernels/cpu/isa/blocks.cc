@@ -7,22 +7,14 @@
 // with dot an exact integer. Levels are unsigned bytes (packed.h); what has to be taken off them is
 // taken off the dot product by starting it at -bias * sum(x). Work: the 32 k of one vector of
 // outputs are unpacked to eight vectors of quads and meet every row.
-#include "kernels/cpu/isa/bytes.h"
 #include "kernels/cpu/isa/functions.h"
-#include "kernels/cpu/packed.h"
+#include "kernels/cpu/isa/levels.h"
 
 namespace vitrine::cpu::VT_ISA {
 namespace {
 
 constexpr int W = Vf::kWidth;
 constexpr int kVecs = kPanel / W;
-constexpr int kTileVecs = 16 / W;
-constexpr int kQuads = kStep / 4;
-
-// Bytes of a step that belong to vector v of the panel, for tiles of `tile` bytes.
-const std::byte* tile_of(const std::byte* tiles, int tile, int v) {
-  return tiles + v / kTileVecs * tile + v % kTileVecs * W * 4;
-}
 
 // What a group multiplies.
 struct Scales {
@@ -30,7 +22,7 @@ struct Scales {
 };
 
 // A format: quads() gives the levels as bytes; kBias is taken off them; kRun of their products with
-// int8 can be summed in 16 bits; kPermuted: quads hold k 0,4,1,5 and 2,6,3,7 of every eight.
+// int8 can be summed in 16 bits.
 struct BytesQ8 {
   static constexpr StepLayout kSteps = kStepsQ8;
   static constexpr int kGroups = 1, kBias = kSignedBias, kRun = 1;
@@ -46,32 +38,7 @@ struct BytesQ8 {
 };
 
 template <StepLayout kLayout, int kHighBits>
-struct BytesNibbles {
-  static constexpr StepLayout kSteps = kLayout;
-  static void quads(const std::byte* step, int v, Vb q[kQuads]) {
-    const std::byte* nibbles = tile_of(step + kHead, kNibbleTile, v);
-    const std::byte* high = tile_of(step + kHead + 2 * kNibbleTile, 64 * kHighBits, v);
-    const Vb low4 = bytes(15);
-    for (int j = 0; j < 4; ++j) {
-      Vb both = load_bytes(nibbles + j * 64);
-      q[2 * j] = and_(both, low4);
-      q[2 * j + 1] = and_(shift_right(both, 4), low4);
-      if constexpr (kHighBits == 1)  // pair p is bit p
-        for (int r = 0; r < 2; ++r)
-          q[2 * j + r] = or_(q[2 * j + r], spread(load_bytes(high), 4 * j + r, 10, 0x1010));
-      if constexpr (kHighBits == 2)  // pair i of a vector is bits 2i, 2i+1
-        for (int r = 0; r < 2; ++r)
-          q[2 * j + r] = or_(q[2 * j + r], spread(load_bytes(high + j / 2 * 64),
-                                                  2 * (4 * (j % 2) + r), 8, 0x3030));
-    }
-  }
-  // In every word: the bits at `at` go to bit 4, those of the second next pair, which is `left`
-  // places from its own, to bit 12.
-  static Vb spread(Vb word, int at, int left, int mask) {
-    Vb bits = shift_right(word, at);
-    return or_(and_(shift_left(bits, 4), words(mask & 0xFF)),
-               and_(shift_left(bits, left), words(mask & 0xFF00)));
-  }
+struct BytesNibbles : Nibbles<kLayout, kHighBits> {
   static Vb product(Vb sum, Vb w, Vb x) { return dot_unsigned(sum, w, x); }
 };
 
@@ -207,9 +174,8 @@ void quantize_bytes(PanelType type, const float* x, std::int64_t steps, std::int
       }
       out.sums[2 * at + half] = static_cast<std::int32_t>(reduce_add(sum));
       if (type == PanelType::kQ8) continue;
-      const __m128i order = _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
       auto* all = reinterpret_cast<__m128i*>(to);
-      _mm_storeu_si128(all, _mm_shuffle_epi8(_mm_loadu_si128(all), order));
+      _mm_storeu_si128(all, quad_order(_mm_loadu_si128(all)));
     }
   }
 }

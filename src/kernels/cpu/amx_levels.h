@@ -1,0 +1,189 @@
+// What AMX makes of the levels and scales of q4_0, q4_k, q5_k and q6_k; see
+// matmul_amx_integers.cpp.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/cpu/isa/levels.h"
+
+namespace vitrine::cpu::amx {
+
+inline Vb load_u8_i32(const std::byte* p) {
+  return _mm512_cvtepu8_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(p)));
+}
+inline Vb load_i8_i32(const std::byte* p) {
+  return _mm512_cvtepi8_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(p)));
+}
+
+// A format: quads() gives levels, of which kBias is to be taken off; scale() those of a group of
+// 16 outputs, coarse() the same over kCoarse; unit() the float of 256 k. Sums are in units of
+// kUnit: high * level * scale counts kFine, low * level * coarse counts kLow, which is in the low
+// parts already (IntegerForm).
+//
+// For the tile unit bytes() makes three of every weight, or two where the first is also the third
+// (not kThird):
+//   high * first   counts 1 << kFirstShift
+//   high * rest    counts 1
+//   low * coarse   counts 1
+
+constexpr int log2_of(int n) { return n == 1 ? 0 : 1 + log2_of(n / 2); }
+
+template <StepLayout kLayout, int kHighBits, int kOver>
+struct Levels : Nibbles<kLayout, kHighBits> {
+  static constexpr int kGroups = 1, kBias = 0, kCoarse = kOver, kUnit = std::min(kOver, 16);
+  static constexpr int kFine = 16 / kUnit, kLow = kCoarse / kUnit;
+  static constexpr bool kMins = false;
+  static __m512 in_units(__m512 d) { return _mm512_mul_ps(d, _mm512_set1_ps(kUnit)); }
+};
+
+// Words of 16 outputs, each twice: for both pairs of k of a quad.
+inline Vb both_words(Vb v) { return or_(and_(v, integers(0xFFFF)), _mm512_slli_epi32(v, 16)); }
+// The low bytes of words of 16 outputs, each four times.
+inline Vb four_bytes(Vb v) {
+  const Vb order =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12));
+  return _mm512_shuffle_epi8(v, order);
+}
+// Of words, the low byte of `even` and of `odd`.
+inline Vb bytes_of(Vb even, Vb odd) {
+  return _mm512_ternarylogic_epi32(words(0xFF), even, _mm512_slli_epi16(odd, 8), 0xCA);
+}
+
+// (level - bias) * factor, where level * |factor| is less than 256: two bytes of a word are
+// multiplied at once. Where the factor is negative, kMost - level takes the level's place.
+template <int kBias, int kMost>
+struct ByteProduct {
+  Vb flip, factor, offset;
+  explicit ByteProduct(Vb factors) {
+    const Vb size = _mm512_abs_epi32(factors), negative = _mm512_srai_epi32(factors, 31);
+    flip = and_(negative, bytes(kMost));
+    factor = both_words(size);
+    // bias * size, or (kMost - bias) * size
+    offset = four_bytes(_mm512_mullo_epi32(
+        size, _mm512_mask_blend_epi32(_mm512_movepi32_mask(negative), integers(kBias),
+                                      integers(kMost - kBias))));
+  }
+  Vb operator()(Vb level) const {
+    const Vb product = _mm512_mullo_epi16(_mm512_xor_si512(level, flip), factor);
+    return _mm512_sub_epi8(product, offset);
+  }
+};
+
+struct FormatQ4 : Levels<kStepsQ4, 0, 32> {
+  static constexpr int kBias = 8, kFirstShift = 5;
+  static constexpr bool kThird = false;
+  static constexpr bool kSignedFirst = true, kSignedRest = true, kSignedCoarse = true;
+  static Vb scale(const std::byte* super, const std::byte* step, int tile, int) {
+    return _mm512_cvtps_epi32(
+        _mm512_mul_ps(load_f16(step + tile * 32).v, load_bf16(super + tile * 32).v));
+  }
+  // Of a scale of at most 495; -15..16 are left of it.
+  static Vb coarse(Vb scale) { return _mm512_srai_epi32(_mm512_add_epi32(scale, integers(15)), 5); }
+  static __m512 unit(const std::byte* super, int tile) {
+    return in_units(_mm512_div_ps(_mm512_set1_ps(1), load_bf16(super + tile * 32).v));
+  }
+  struct Bytes {
+    ByteProduct<8, 15> first, rest;
+    explicit Bytes(Vb scale)
+        : first(coarse(scale)),
+          rest(_mm512_sub_epi32(scale, _mm512_slli_epi32(coarse(scale), 5))) {}
+  };
+  static void bytes(Vb level, const Bytes& make, Vb& first, Vb& rest, Vb&) {
+    first = make.first(level), rest = make.rest(level);
+  }
+};
+
+template <StepLayout kLayout, int kHighBits, int kOver>
+struct LevelsWithMins : Levels<kLayout, kHighBits, kOver> {
+  static constexpr bool kMins = true;
+  static Vb scale(const std::byte*, const std::byte* step, int tile, int) {
+    return load_u8_i32(step + tile * 16);
+  }
+  static Vb coarse(Vb scale) {
+    return _mm512_srli_epi32(scale, static_cast<unsigned>(log2_of(kOver)));
+  }
+  static Vb min(const std::byte* step, int tile) { return load_u8_i32(step + kPanel + tile * 16); }
+  static __m512 unit(const std::byte* super, int tile) {
+    return LevelsWithMins::in_units(load_f16(super + tile * 32).v);
+  }
+  static __m512 min_unit(const std::byte* super, int tile) {
+    return load_f16(super + kPanel * 2 + tile * 32).v;
+  }
+};
+
+// Two bytes of a word are multiplied at once: neither product has more than eight bits.
+struct FormatQ4K : LevelsWithMins<kStepsQ4K, 0, 4> {
+  static constexpr int kFirstShift = 4;
+  static constexpr bool kThird = false;
+  static constexpr bool kSignedFirst = false, kSignedRest = false, kSignedCoarse = false;
+  struct Bytes {
+    Vb coarse, rest;
+    explicit Bytes(Vb scale)
+        : coarse(both_words(FormatQ4K::coarse(scale))),
+          rest(both_words(_mm512_slli_epi32(and_(scale, integers(kCoarse - 1)), 2))) {}
+  };
+  static void bytes(Vb level, const Bytes& make, Vb& first, Vb& rest, Vb&) {
+    first = _mm512_mullo_epi16(level, make.coarse), rest = _mm512_mullo_epi16(level, make.rest);
+  }
+};
+
+// A weight in 16 bits: its upper ones, and its last five.
+struct Weight16 {
+  Vb scale;
+  explicit Weight16(Vb scales) : scale(both_words(scales)) {}
+  void operator()(Vb level, Vb& upper, Vb& last) const {
+    const Vb even = _mm512_mullo_epi16(and_(level, words(0xFF)), scale);
+    const Vb odd = _mm512_mullo_epi16(_mm512_srli_epi16(level, 8), scale);
+    upper = _mm512_ternarylogic_epi32(words(0xFF), _mm512_srai_epi16(even, 5),
+                                      _mm512_slli_epi16(odd, 3), 0xCA);
+    last = and_(bytes_of(even, odd), amx::bytes(31));
+  }
+};
+
+struct FormatQ5K : LevelsWithMins<kStepsQ5K, 1, 8> {
+  static constexpr int kFirstShift = 6;
+  static constexpr bool kThird = true;
+  static constexpr bool kSignedFirst = true, kSignedRest = true, kSignedCoarse = false;
+  struct Bytes {
+    Weight16 weight;
+    Vb coarse;
+    explicit Bytes(Vb scale) : weight(scale), coarse(both_words(FormatQ5K::coarse(scale))) {}
+  };
+  static void bytes(Vb level, const Bytes& make, Vb& first, Vb& rest, Vb& coarse) {
+    make.weight(level, first, rest);
+    rest = _mm512_slli_epi16(rest, log2_of(kFine));
+    coarse = _mm512_mullo_epi16(level, make.coarse);
+  }
+};
+
+// The largest weight of a block has level -32 and scale -128, whose product over 32 is no byte: so
+// the scale is taken with the other sign. From -113 on its coarse one is no byte, and -3 is taken.
+struct FormatQ6K : Levels<kStepsQ6K, 2, 32> {
+  static constexpr int kGroups = 2, kBias = 32, kFirstShift = 5;
+  static constexpr bool kThird = true;
+  static constexpr bool kSignedFirst = true, kSignedRest = true, kSignedCoarse = true;
+  static Vb scale(const std::byte*, const std::byte* step, int tile, int group) {
+    return _mm512_sub_epi32(integers(0), load_i8_i32(step + group * kPanel + tile * 16));
+  }
+  static Vb coarse(Vb scale) {
+    return _mm512_max_epi32(_mm512_srai_epi32(_mm512_add_epi32(scale, integers(16)), 5),
+                            integers(-3));
+  }
+  static __m512 unit(const std::byte* super, int tile) {
+    return _mm512_sub_ps(_mm512_setzero_ps(), in_units(load_f16(super + tile * 32).v));
+  }
+  struct Bytes {
+    Weight16 weight;
+    Vb scale;
+    ByteProduct<32, 63> coarse;
+    explicit Bytes(Vb scales)
+        : weight(scales), scale(four_bytes(scales)), coarse(FormatQ6K::coarse(scales)) {}
+  };
+  static void bytes(Vb level, const Bytes& make, Vb& first, Vb& rest, Vb& coarse) {
+    make.weight(level, first, rest);
+    first = _mm512_sub_epi8(first, make.scale);  // 32 of a scale, over 32
+    coarse = make.coarse(level);
+  }
+};
+
+}  // namespace vitrine::cpu::amx

@@ -1,0 +1,483 @@
+// AMX: panels of four to six bits (q4_0, q4_k, q5_k, q6_k) against M rows, in integers.
+//
+// A weight is level * scale of its group, an integer, times a float per 256 k and output. An
+// activation is an integer of 12 bits, 16 high + low, times a float per 256 k and row. Of their
+// product the part that matters is exact:
+//   high * level * scale
+//   low * level * coarse, where kCoarse * coarse is nearly the scale
+// One row computes it from sums of level * high and level * low, many rows from three products of
+// bytes (amx_levels.h). Sums over 256 k are exact integers either way, so a row has the same bits
+// at every M; then
+//   acc = fma(fma(-dmin, sum of mins, d * float(sum)), step, acc)
+// in ascending k. The sum of mins, each times the sum of its group's activations, is exact too: by
+// TDPBF16PS in two parts of bf16, whose sums have fewer bits than a float.
+#define VT_ISA amx
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/cpu/ahead.h"
+#include "kernels/cpu/amx_levels.h"
+#include "kernels/cpu/amx_tiles.h"
+#include "kernels/cpu/kernels.h"
+
+namespace vitrine::cpu {
+namespace {
+
+using namespace amx;
+
+constexpr int kSuperK = kSuper * kStep, kChunks = kSuperK / 64, kTileBytes = 1024;
+// No activation is more steps than this: the high part stays within 127.
+constexpr float kMostSteps = 2031;
+
+// What a row's sum over 256 k adds to an output.
+template <typename Format>
+__m512 scaled(Vb sum, __m512 mins, __m512 unit, __m512 min_unit, float step, __m512 acc) {
+  __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), unit);
+  if constexpr (Format::kMins) value = _mm512_fnmadd_ps(mins, min_unit, value);
+  return _mm512_fmadd_ps(value, _mm512_set1_ps(step), acc);
+}
+template <typename Format>
+__m512 min_unit_of(const std::byte* super, int tile) {
+  if constexpr (Format::kMins) return Format::min_unit(super, tile);
+  return _mm512_setzero_ps();
+}
+
+// --- Few rows: straight from P panels at once, as so many streams from memory.
+
+// Sums of one panel over 256 k: [row][tile].
+template <int M>
+struct Sums {
+  Vb products[M][2], mins[M][2];
+};
+
+template <typename Format, int M>
+inline __attribute__((always_inline)) void add_step(const IntegerRows& rows, std::int64_t s,
+                                                    const std::byte* super, const std::byte* step,
+                                                    Sums<M>& to, Near& ahead) {
+  constexpr int kGroups = Format::kGroups, kGroupQuads = kQuads / kGroups;
+  constexpr int kLines = Format::kSteps.step / 64;
+  ahead.fetch(kLines - kLines / 2 * 2);
+  for (int tile = 0; tile < 2; ++tile) {
+    Vb q[kQuads];
+    Format::quads(step, tile, q);
+#pragma GCC unroll 2
+    for (int g = 0; g < kGroups; ++g) {
+      const Vb scale = Format::scale(super, step, tile, g), coarse = Format::coarse(scale);
+      const Vb fine = _mm512_slli_epi32(scale, log2_of(Format::kFine));
+      const Vb words = Format::kMins ? coarse : and_(coarse, integers(0xFFFF));  // not negative
+      ahead.fetch(kLines / 2 / kGroups);
+      for (int m = 0; m < M; ++m) {
+        const std::int64_t at = s * M + m;
+        const std::int8_t *high = rows.q + at * 2 * kStep + g * kGroupQuads * 4,
+                          *low = high + kStep;
+        const std::int32_t* starts = rows.starts + at * 4;
+        Vb highs = integers(Format::kBias == 0 ? 0 : starts[g]);
+        Vb lows = integers(Format::kBias == 0 ? 0 : starts[2 + g]);
+#pragma GCC unroll 8
+        for (int i = 0; i < kGroupQuads; ++i) {
+          highs = dot_unsigned(highs, q[g * kGroupQuads + i], quad(high + 4 * i));
+          lows = dot_unsigned(lows, q[g * kGroupQuads + i], quad(low + 4 * i));
+        }
+        Vb& sum = to.products[m][tile];
+        sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(highs, fine));
+        sum = _mm512_dpwssd_epi32(sum, lows, words);  // 16 bits hold it
+        if constexpr (Format::kMins)
+          to.mins[m][tile] = _mm512_add_epi32(
+              to.mins[m][tile], _mm512_mullo_epi32(Format::min(step, tile), integers(starts[0])));
+      }
+    }
+  }
+}
+
+template <typename Format, int M, int P>
+void few_rows(const IntegerArgs& a, int first) {
+  constexpr int kAheadBytes = 4096 / P;
+  const std::int64_t steps = a.rows.steps;
+  const std::byte* panels[P];
+  for (int p = 0; p < P; ++p) panels[p] = a.panels.at(first + p);
+  __m512 acc[P][M][2];
+  for (auto& panel : acc)
+    for (auto& row : panel) row[0] = row[1] = _mm512_setzero_ps();
+  for (std::int64_t s = 0; s < steps; s += kSuper) {
+    Sums<M> sums[P];
+    for (auto& panel : sums)
+      for (int m = 0; m < M; ++m)
+        for (int tile = 0; tile < 2; ++tile)
+          panel.products[m][tile] = panel.mins[m][tile] = integers(0);
+    const std::int64_t end = std::min(steps, s + kSuper);
+    for (std::int64_t i = s; i < end; ++i)
+      for (int p = 0; p < P; ++p) {
+        const std::byte *panel = panels[p], *step = panel + Format::kSteps.at(i);
+        Near ahead{step + kAheadBytes};
+        add_step<Format, M>(a.rows, i, panel + Format::kSteps.super_at(i), step, sums[p], ahead);
+      }
+    for (int p = 0; p < P; ++p)
+      for (int tile = 0; tile < 2; ++tile) {
+        const std::byte* super = panels[p] + Format::kSteps.super_at(s);
+        const __m512 unit = Format::unit(super, tile), min_unit = min_unit_of<Format>(super, tile);
+        for (int m = 0; m < M; ++m)
+          acc[p][m][tile] = scaled<Format>(
+              sums[p].products[m][tile], _mm512_cvtepi32_ps(sums[p].mins[m][tile]), unit, min_unit,
+              a.rows.step[s / kSuper * round_rows(M) + m], acc[p][m][tile]);
+      }
+  }
+  for (int p = 0; p < P; ++p)
+    for (int m = 0; m < M; ++m)
+      for (int tile = 0; tile < 2; ++tile)
+        _mm512_storeu_ps(a.acc + ((first + p) * round_rows(M) + m) * kPanel + tile * 16,
+                         acc[p][m][tile]);
+}
+
+template <typename Format, int M>
+void few_rows(const IntegerArgs& a) {
+  constexpr int P = M == 1 ? 4 : 1;
+  int p = 0;
+  for (; p + P <= a.panels.count; p += P) few_rows<Format, M, P>(a, p);
+  for (; p < a.panels.count; ++p) few_rows<Format, M, 1>(a, p);
+}
+
+// --- More rows: by the tile unit.
+
+// The bytes of 64 k and 16 outputs, [quad of k][16 outputs][4 k].
+struct alignas(64) Chunk {
+  std::int8_t first[16][64], rest[16][64], coarse[16][64];
+};
+// 256 k.
+struct alignas(4096) Unpacked {
+  Chunk chunks[kChunks];
+  std::uint16_t mins[16][32];  // bf16 [group][16 outputs], each twice
+  __m512 unit, min_unit;
+};
+
+// Step s of a panel to its half of a chunk.
+template <typename Format>
+inline __attribute__((always_inline)) void unpack_step(const std::byte* panel, std::int64_t s,
+                                                       int tile, Chunk& to) {
+  constexpr int kGroupQuads = kQuads / Format::kGroups;
+  const std::byte *super = panel + Format::kSteps.super_at(s), *step = panel + Format::kSteps.at(s);
+  const int half = static_cast<int>(s % 2) * kQuads;
+  Vb q[kQuads];
+  Format::quads(step, tile, q);
+#pragma GCC unroll 2
+  for (int g = 0; g < Format::kGroups; ++g) {
+    const typename Format::Bytes make(Format::scale(super, step, tile, g));
+#pragma GCC unroll 8
+    for (int i = g * kGroupQuads; i < (g + 1) * kGroupQuads; ++i) {
+      Vb first, rest, coarse;
+      Format::bytes(q[i], make, first, rest, coarse);
+      _mm512_store_si512(to.first[half + i], first);
+      _mm512_store_si512(to.rest[half + i], rest);
+      if constexpr (Format::kThird) _mm512_store_si512(to.coarse[half + i], coarse);
+    }
+  }
+}
+
+template <typename Format>
+void unpack_min(const std::byte* panel, std::int64_t s, int tile, std::uint16_t* to) {
+  const __m512 min = _mm512_cvtepi32_ps(Format::min(panel + Format::kSteps.at(s), tile));
+  const __m512i bf16 = _mm512_srli_epi32(_mm512_castps_si512(min), 16);
+  _mm512_store_si512(to, or_(bf16, _mm512_slli_epi32(bf16, 16)));
+}
+
+// What the tile unit left of 16 rows by two tiles of 16 outputs: of `first`, of the others, of
+// mins.
+struct alignas(4096) Dots {
+  std::int32_t first[2][16][16], others[2][16][16];
+  float mins[2][16][16];
+};
+
+// Sums of 16 outputs are tiles 0 and 1, of the other 16 tiles 2 and 3; activations 4 and 5, weights
+// 6 and 7. Weights may need all eight bits for their size.
+#define VT_PRODUCT(is_signed, sums, x, w) \
+  if constexpr (is_signed)                \
+    _tile_dpbssd(sums, x, w);             \
+  else                                    \
+    _tile_dpbsud(sums, x, w)
+#define VT_BY_FIRST(sums, x, w) VT_PRODUCT(Format::kSignedFirst, sums, x, w)
+#define VT_BY_REST(sums, x, w) VT_PRODUCT(Format::kSignedRest, sums, x, w)
+#define VT_BY_COARSE(sums, x, w) VT_PRODUCT(Format::kSignedCoarse, sums, x, w)
+
+// 64 k of 16 rows. Activations pass the first-level cache by, which has no room for them beside the
+// weights.
+template <typename Format>
+inline __attribute__((always_inline)) void multiply_chunk(const std::int8_t* x, const Chunk& w,
+                                                          const Chunk& w2) {
+  _tile_stream_loadd(4, x, 64);
+  _tile_loadd(6, w.first, 64);
+  VT_BY_FIRST(0, 4, 6);
+  _tile_stream_loadd(5, x + kTileBytes, 64);
+  if constexpr (Format::kThird) _tile_loadd(6, w.coarse, 64);
+  VT_BY_COARSE(1, 5, 6);
+  _tile_loadd(7, w2.first, 64);
+  VT_BY_FIRST(2, 4, 7);
+  if constexpr (Format::kThird) _tile_loadd(7, w2.coarse, 64);
+  VT_BY_COARSE(3, 5, 7);
+  _tile_loadd(6, w.rest, 64);
+  VT_BY_REST(1, 4, 6);
+  _tile_loadd(7, w2.rest, 64);
+  VT_BY_REST(3, 4, 7);
+}
+
+// The sums of mins of 16 rows.
+void multiply_mins(const std::uint16_t* sums, const void* mins, const void* mins2, Dots& to) {
+  _tile_zero(0);
+  _tile_zero(2);
+  _tile_loadd(4, sums, 64);
+  _tile_loadd(6, mins, 64);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_loadd(7, mins2, 64);
+  _tile_dpbf16ps(2, 4, 7);
+  _tile_stored(0, to.mins[0], 64);
+  _tile_stored(2, to.mins[1], 64);
+}
+
+void zero_sums() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+void store_sums(Dots& to) {
+  _tile_stored(0, to.first[0], 64);
+  _tile_stored(1, to.others[0], 64);
+  _tile_stored(2, to.first[1], 64);
+  _tile_stored(3, to.others[1], 64);
+}
+
+// Rows begin..end of 16, by 16 outputs, to their sums.
+template <typename Format>
+void add_dots(const Dots& dots, int tile, __m512 unit, __m512 min_unit, int begin, int end,
+              const float* step, float* acc, bool first) {
+  for (int m = begin; m < end; ++m) {
+    const Vb sum = _mm512_add_epi32(
+        _mm512_slli_epi32(_mm512_load_si512(dots.first[tile][m]), Format::kFirstShift),
+        _mm512_load_si512(dots.others[tile][m]));
+    const __m512 mins = Format::kMins ? _mm512_load_ps(dots.mins[tile][m]) : _mm512_setzero_ps();
+    float* to = acc + m * kPanel + tile * 16;
+    const __m512 before = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to);
+    _mm512_storeu_ps(to, scaled<Format>(sum, mins, unit, min_unit, step[m], before));
+  }
+}
+
+// --- Up to 16: weights stream from memory. A chunk is multiplied when the next one is unpacked, a
+// sum of 256 k scaled when the one after it is.
+
+template <typename Format>
+void sixteen_rows(const IntegerArgs& a, int p) {
+  constexpr int kLines = 2 * Format::kSteps.step / 64;
+  const IntegerRows& x = a.rows;
+  const std::byte* panel = a.panels.at(p);
+  float* acc = a.acc + p * round_rows(x.M) * kPanel;
+  Chunk chunks[2][2];
+  alignas(64) std::uint16_t mins[2][2][16][32] = {};  // [256 k, even or odd][tile]
+  Dots dots[2];
+  const std::int64_t count = (x.steps + 1) / 2;
+  auto scale_sums = [&](std::int64_t super) {
+    const std::byte* head = panel + Format::kSteps.super_at(super * kSuper);
+    for (int tile = 0; tile < 2; ++tile)
+      add_dots<Format>(dots[super % 2], tile, Format::unit(head, tile),
+                       min_unit_of<Format>(head, tile), 0, x.M, x.step + super * 16, acc,
+                       super == 0);
+  };
+  auto multiply = [&](std::int64_t c) {
+    const std::int64_t super = c / kChunks;
+    if (c % kChunks == 0) zero_sums();
+    multiply_chunk<Format>(x.q + c * 2 * kTileBytes, chunks[c % 2][0], chunks[c % 2][1]);
+    if (c % kChunks == 0 && super > 0) scale_sums(super - 1);
+    if (c % kChunks != kChunks - 1 && c + 1 != count) return;
+    Dots& to = dots[super % 2];
+    store_sums(to);
+    if constexpr (Format::kMins)
+      multiply_mins(x.sum_tiles + super * kTileWords, mins[super % 2][0], mins[super % 2][1], to);
+  };
+  for (std::int64_t c = 0; c < count; ++c) {
+    Near ahead{panel + Format::kSteps.at(2 * c) + 4096};
+    order_tile_loads(chunks);
+    for (std::int64_t s = 2 * c; s < std::min(x.steps, 2 * c + 2); ++s)
+      for (int tile = 0; tile < 2; ++tile) {
+        ahead.fetch(kLines / 4);
+        unpack_step<Format>(panel, s, tile, chunks[c % 2][tile]);
+        if constexpr (Format::kMins)
+          unpack_min<Format>(panel, s, tile, mins[s / kSuper % 2][tile][s % kSuper]);
+      }
+    order_tile_loads(chunks);
+    if (c > 0) multiply(c - 1);
+  }
+  multiply(count - 1);
+  order_tile_loads(dots);
+  scale_sums((count - 1) / kChunks);
+}
+
+// --- More: all panels take their turn at the same 256 k, so that those of the activations stay
+// near. The products of 16 rows go to their sums while the tile unit has the next 16.
+
+template <typename Format>
+void unpack(const std::byte* panel, std::int64_t first, std::int64_t steps, int tile,
+            Unpacked& to) {
+  order_tile_loads(&to);
+  for (std::int64_t s = 0; s < steps; ++s) {
+    unpack_step<Format>(panel, first + s, tile, to.chunks[s / 2]);
+    if constexpr (Format::kMins) unpack_min<Format>(panel, first + s, tile, to.mins[s]);
+  }
+  to.unit = Format::unit(panel + Format::kSteps.super_at(first), tile);
+  to.min_unit = min_unit_of<Format>(panel + Format::kSteps.super_at(first), tile);
+  order_tile_loads(&to);
+}
+
+template <typename Format>
+void many_rows(const IntegerArgs& a) {
+  constexpr std::int64_t kBytes = Format::kSteps.super_at(kSuper);
+  const IntegerRows& x = a.rows;
+  const std::int64_t blocks = round_rows(x.M) / 16;
+  Unpacked u[2];
+  Dots dots[2];
+  for (Unpacked& tile : u) __builtin_memset(tile.mins, 0, sizeof tile.mins);
+  const int lines = static_cast<int>((kBytes / 64 + blocks - 1) / blocks);
+  for (std::int64_t s = 0; s < x.steps; s += kSuper) {
+    const std::int64_t super = s / kSuper, steps = std::min<std::int64_t>(x.steps - s, kSuper);
+    const float* step = x.step + super * blocks * 16;
+    for (int p = 0; p < a.panels.count; ++p) {
+      for (int tile = 0; tile < 2; ++tile) unpack<Format>(a.panels.at(p), s, steps, tile, u[tile]);
+      const bool last = p + 1 == a.panels.count;
+      Ahead ahead{a.panels.at(last ? 0 : p + 1) + Format::kSteps.super_at(last ? s + kSuper : s)};
+      float* acc = a.acc + p * round_rows(x.M) * kPanel;
+      // A quarter of what is left of a block.
+      auto add_quarter = [&](std::int64_t b, int quarter) {
+        const int rows = static_cast<int>(std::min<std::int64_t>(16, x.M - b * 16));
+        for (int tile = 0; tile < 2; ++tile)
+          add_dots<Format>(dots[b % 2], tile, u[tile].unit, u[tile].min_unit, quarter * 4,
+                           std::min(rows, quarter * 4 + 4), step + b * 16, acc + b * 16 * kPanel,
+                           s == 0);
+      };
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        ahead.fetch(lines);
+        const std::int64_t block = super * blocks + b;
+        const std::int8_t* rows = x.q + block * kChunks * 2 * kTileBytes;
+        if constexpr (Format::kMins)
+          multiply_mins(x.sum_tiles + block * kTileWords, u[0].mins, u[1].mins, dots[b % 2]);
+        zero_sums();
+        Near sums{reinterpret_cast<const std::byte*>(acc + b * 16 * kPanel)};
+        for (int c = 0; c < kChunks; ++c, rows += 2 * kTileBytes) {
+          if (2 * c < steps) multiply_chunk<Format>(rows, u[0].chunks[c], u[1].chunks[c]);
+          sums.fetch(8);
+          if (b > 0) add_quarter(b - 1, c);
+        }
+        store_sums(dots[b % 2]);
+      }
+      order_tile_loads(dots);
+      for (int c = 0; c < kChunks; ++c) add_quarter(blocks - 1, c);
+    }
+  }
+}
+
+template <PanelType kType, typename Format>
+void panels(const IntegerArgs& a) {
+  static_assert(integer_form(kType) == IntegerForm{Format::kLow, Format::kBias, Format::kGroups});
+  switch (a.rows.M) {
+    case 1:
+      return few_rows<Format, 1>(a);
+    case 2:
+      return few_rows<Format, 2>(a);
+    case 3:
+      return few_rows<Format, 3>(a);
+    case 4:
+      return few_rows<Format, 4>(a);
+    default:
+      break;
+  }
+  static_assert(kIntegerFewRows == 4);
+  use_tiles(std::min(a.rows.M, 16));
+  if (a.rows.M > 16) return many_rows<Format>(a);
+  for (int p = 0; p < a.panels.count; ++p) sixteen_rows<Format>(a, p);
+}
+
+}  // namespace
+
+void amx_matmul_integers(const IntegerArgs& a) {
+  switch (a.type) {
+    case PanelType::kQ4:
+      return panels<PanelType::kQ4, FormatQ4>(a);
+    case PanelType::kQ4K:
+      return panels<PanelType::kQ4K, FormatQ4K>(a);
+    case PanelType::kQ5K:
+      return panels<PanelType::kQ5K, FormatQ5K>(a);
+    case PanelType::kQ6K:
+      return panels<PanelType::kQ6K, FormatQ6K>(a);
+    default:
+      return;
+  }
+}
+
+// A NaN or an infinity among 256 makes their step NaN, and so the outputs.
+void amx_prepare_integers(const IntegerRows& rows, const float* x, std::int64_t m) {
+  const bool few = rows.M <= kIntegerFewRows;
+  const IntegerForm& form = rows.form;
+  const __m128i low_shift = _mm_cvtsi32_si128(log2_of(form.low));
+  for (std::int64_t s = 0; s < rows.steps; s += kSuper, x += kSuperK) {
+    const std::int64_t super = s / kSuper, block = super * (round_rows(rows.M) / 16) + m / 16;
+    const int steps = static_cast<int>(std::min<std::int64_t>(rows.steps - s, kSuper));
+    __m512 top = _mm512_setzero_ps(), check = _mm512_setzero_ps();
+    for (int k = 0; k < steps * kStep; k += 16) {
+      const __m512 v = _mm512_loadu_ps(x + k);
+      top = _mm512_max_ps(top, _mm512_abs_ps(v));
+      check = _mm512_fmadd_ps(v, _mm512_setzero_ps(), check);  // NaN where v is NaN or infinite
+    }
+    const float most = _mm512_reduce_max_ps(top);
+    const bool bad = _mm512_reduce_add_ps(check) != 0;
+    // Below the smallest normal number the inverse overflows; such a block counts as zero.
+    const bool none = bad || most < 1e-30f;
+    const float step = bad ? __builtin_nanf("") : none ? 0 : most / kMostSteps;
+    rows.step[super * round_rows(rows.M) + m] = step;
+    const __m512 inverse = _mm512_set1_ps(none ? 0 : kMostSteps / most);
+    std::uint32_t pairs[16] = {};  // of bf16: the sums of the steps
+    for (int i = 0; i < (few ? steps : kSuper); ++i) {
+      const std::int64_t at = (s + i) * rows.M + m;
+      std::int8_t* to =
+          few ? rows.q + at * 2 * kStep
+              : rows.q + (block * kChunks + i / 2) * 2 * kTileBytes + m % 16 * 64 + i % 2 * kStep;
+      __m512i v[2], high[2], low[2];
+      for (int half = 0; half < 2; ++half) {
+        v[half] = _mm512_setzero_si512();
+        if (i < steps && !none)
+          v[half] = _mm512_cvtps_epi32(
+              _mm512_mul_ps(_mm512_loadu_ps(x + i * kStep + half * 16), inverse));
+        // Ties to even: the low parts must not lean to one side.
+        const __m512i odd = and_(_mm512_srli_epi32(v[half], 4), integers(1));
+        high[half] =
+            _mm512_srai_epi32(_mm512_add_epi32(_mm512_add_epi32(v[half], integers(7)), odd), 4);
+        low[half] = _mm512_sll_epi32(_mm512_sub_epi32(v[half], _mm512_slli_epi32(high[half], 4)),
+                                     low_shift);
+        auto put = [](std::int8_t* sixteen, __m512i values) {
+          _mm_store_si128(reinterpret_cast<__m128i*>(sixteen),
+                          quad_order(_mm512_cvtepi32_epi8(values)));
+        };
+        put(to + half * 16, high[half]);
+        put(to + half * 16 + (few ? kStep : kTileBytes), low[half]);
+      }
+      if (few && form.bias != 0) {
+        auto start = [&](__m512i values) { return -form.bias * _mm512_reduce_add_epi32(values); };
+        std::int32_t* starts = rows.starts + at * 4;
+        if (form.groups == 1) {
+          starts[0] = start(_mm512_add_epi32(high[0], high[1]));
+          starts[2] = start(_mm512_add_epi32(low[0], low[1]));
+        } else {
+          starts[0] = start(high[0]), starts[1] = start(high[1]);
+          starts[2] = start(low[0]), starts[3] = start(low[1]);
+        }
+      } else if (form.bias == 0) {
+        const int sum = _mm512_reduce_add_epi32(_mm512_add_epi32(v[0], v[1]));
+        if (few) rows.starts[at * 4] = sum;
+        // A multiple of 256 and the rest, each a bf16.
+        const int rest = static_cast<std::int8_t>(sum);
+        pairs[i] = std::bit_cast<std::uint32_t>(static_cast<float>(sum - rest)) >> 16 |
+                   (std::bit_cast<std::uint32_t>(static_cast<float>(rest)) & 0xFFFF0000);
+      }
+    }
+    if (!few && form.bias == 0)
+      _mm512_store_si512(rows.sum_tiles + block * kTileWords + m % 16 * 32,
+                         _mm512_loadu_si512(pairs));
+  }
+}
+
+}  // namespace vitrine::cpu
