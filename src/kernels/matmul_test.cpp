@@ -163,6 +163,34 @@ TEST(Matmul, AnyLevelsAndScales) {
     }
 }
 
+// Activations as feed-forward layers have them: small ones that lean to one side, and a large one
+// here and there, which takes the range of integers for itself.
+TEST(Matmul, SmallActivationsBesideLargeOnes) {
+  auto ref = make_backend("ref");
+  for (const Candidate& c : candidates())
+    for (const char* name : {"bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"})
+      for (std::int64_t M : {1, 9, 40}) {
+        Arena arena;
+        const std::int64_t N = 64, K = 1024;
+        MatrixSource m = arena.matrix(*find_format(name), N, K);
+        Tensor x = arena.random({M, K}), expected = arena.f32({M, N}), found = arena.f32({M, N});
+        for (std::int64_t i = 0; i < M * K; ++i) {
+          float& v = x.f32()[i];
+          v = i % 256 == 77 ? 60.0f : 0.5f * v * (1 + std::erf(v * std::sqrt(0.5f)));
+        }
+        auto reference = ref->pack(m, WeightUse::kMatmul),
+             packed = c.backend->pack(m, WeightUse::kMatmul);
+        ref->matmul(expected, x, **reference);
+        c.backend->matmul(found, x, **packed);
+        double size = 0, error = 0;
+        for (std::int64_t i = 0; i < M * N; ++i) {
+          const double e = expected.f32()[i], d = e - found.f32()[i];
+          size += e * e, error += d * d;
+        }
+        EXPECT_LE(std::sqrt(error / size), 0.015) << c.label << " " << name << " " << M;
+      }
+}
+
 // The promise the engine stands on: a row's bits do not depend on how many rows there are, on its
 // place among them, or on the number of threads.
 TEST(Matmul, ARowHasTheSameBitsInEveryBatch) {

@@ -93,9 +93,18 @@ struct FormatQ4 : Levels<kStepsQ4, 0, 32> {
   }
 };
 
+// Levels are not negative, and what a coarse scale leaves out of a scale is not either: low parts
+// of one sign would miss their share of every weight. So half the largest level counts in full:
+// kHalf * left_out() times the sum of a group's low parts is added.
 template <StepLayout kLayout, int kHighBits, int kOver>
 struct LevelsWithMins : Levels<kLayout, kHighBits, kOver> {
   static constexpr bool kMins = true;
+  static constexpr int kHalf = 8 << kHighBits;
+  // kHalf of what coarse() leaves out, in units.
+  static Vb left_out(Vb scale) {
+    constexpr int kTimes = kHalf / LevelsWithMins::kUnit;
+    return _mm512_slli_epi32(and_(scale, integers(kOver - 1)), log2_of(kTimes));
+  }
   static Vb scale(const std::byte*, const std::byte* step, int tile, int) {
     return load_u8_i32(step + tile * 16);
   }

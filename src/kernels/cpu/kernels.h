@@ -204,16 +204,20 @@ struct IntegerRows {
   std::int8_t* q;
   float* step;  // (k / 256, round_rows(M))
   // Few rows: (steps, M, 4): with what a group's sums of level * high and of level * low begin,
-  // high of two groups and low of two. Without a bias, the sum of the 32 instead.
+  // high of two groups and low of two. Without a bias, the sum of the 32 instead, and that of their
+  // low parts in the upper 16 bits.
   std::int32_t* starts;
-  std::uint16_t* sum_tiles;  // more: (k / 256, rows / 16) tiles of bf16, two a step that add up
-  std::int64_t steps;        // of 32 k
+  // More, without a bias: (k / 256, rows / 16) tiles of the sums of 32: two bf16 that add up, and
+  // of their low parts four bytes that add up.
+  std::uint16_t* sum_tiles;
+  std::int8_t* low_tiles;
+  std::int64_t steps;  // of 32 k
   int M;
   IntegerForm form;
 };
 inline constexpr int kIntegerFewRows = 4;
 // Bytes for each row of each 256 k.
-inline constexpr int kIntegerRowBytes = 512 + 4 + 64;
+inline constexpr int kIntegerRowBytes = 512 + 4 + 64 + 64;
 // One row of steps * 32 floats to row m.
 void amx_prepare_integers(const IntegerRows& rows, const float* x, std::int64_t m);
 

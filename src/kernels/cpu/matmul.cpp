@@ -70,16 +70,18 @@ std::vector<float> left_by_bf16(const float* x, std::int64_t n) {
   return left;
 }
 
-// Activations, behind them the steps, and then the sums in one of their two forms.
+// Activations, behind them their sums in one of two forms, and then the steps.
 IntegerRows integer_rows(void* buffer, const PackedWeight& w, std::int64_t M) {
   const std::int64_t places = round_rows(M) * ((w.steps() + kSuper - 1) / kSuper);
   auto* q = static_cast<std::int8_t*>(buffer);
   auto* sums = q + places * 2 * kSuper * kStep;
-  auto* step = reinterpret_cast<float*>(sums + places * kTileWords / 8);
+  auto* lows = sums + places * 64;
+  auto* step = reinterpret_cast<float*>(lows + places * 64);
   return {q,
           step,
           reinterpret_cast<std::int32_t*>(sums),
           reinterpret_cast<std::uint16_t*>(sums),
+          lows,
           w.steps(),
           static_cast<int>(M),
           integer_form(panel_type(w))};

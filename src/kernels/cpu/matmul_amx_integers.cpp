@@ -4,13 +4,14 @@
 // activation is an integer of 12 bits, 16 high + low, times a float per 256 k and row. Of their
 // product the part that matters is exact:
 //   high * level * scale
-//   low * level * coarse, where kCoarse * coarse is nearly the scale
+//   low * level * coarse, where kCoarse * coarse is the scale but for its last bits
 // One row computes it from sums of level * high and level * low, many rows from three products of
 // bytes (amx_levels.h). Sums over 256 k are exact integers either way, so a row has the same bits
 // at every M; then
 //   acc = fma(fma(-dmin, sum of mins, d * float(sum)), step, acc)
-// in ascending k. The sum of mins, each times the sum of its group's activations, is exact too: by
-// TDPBF16PS in two parts of bf16, whose sums have fewer bits than a float.
+// in ascending k. The sum of mins, each times the sum of its group's activations, is an integer
+// that is rounded to a float once: by TDPBF16PS from two parts of bf16, whose sums, of even and of
+// odd k, are exact before the instruction adds them.
 #define VT_ISA amx
 
 #include <algorithm>
@@ -65,7 +66,10 @@ inline __attribute__((always_inline)) void add_step(const IntegerRows& rows, std
     for (int g = 0; g < kGroups; ++g) {
       const Vb scale = Format::scale(super, step, tile, g), coarse = Format::coarse(scale);
       const Vb fine = _mm512_slli_epi32(scale, log2_of(Format::kFine));
-      const Vb words = Format::kMins ? coarse : and_(coarse, integers(0xFFFF));  // not negative
+      // What sums with low parts meet and, in the upper halves, sums of low parts.
+      Vb words = and_(coarse, integers(0xFFFF));
+      if constexpr (Format::kMins)
+        words = or_(coarse, _mm512_slli_epi32(Format::left_out(scale), 16));
       ahead.fetch(kLines / 2 / kGroups);
       for (int m = 0; m < M; ++m) {
         const std::int64_t at = s * M + m;
@@ -81,6 +85,8 @@ inline __attribute__((always_inline)) void add_step(const IntegerRows& rows, std
         }
         Vb& sum = to.products[m][tile];
         sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(highs, fine));
+        if constexpr (Format::kMins)
+          lows = _mm512_ternarylogic_epi32(integers(0xFFFF), lows, integers(starts[1]), 0xCA);
         sum = _mm512_dpwssd_epi32(sum, lows, words);  // 16 bits hold it
         if constexpr (Format::kMins)
           to.mins[m][tile] = _mm512_add_epi32(
@@ -143,10 +149,15 @@ void few_rows(const IntegerArgs& a) {
 struct alignas(64) Chunk {
   std::int8_t first[16][64], rest[16][64], coarse[16][64];
 };
+// What sums of groups meet: [group][16 outputs].
+struct alignas(64) GroupTiles {
+  std::uint16_t mins[16][32];    // bf16, each twice
+  std::int8_t left_out[16][64];  // each four times
+};
 // 256 k.
 struct alignas(4096) Unpacked {
   Chunk chunks[kChunks];
-  std::uint16_t mins[16][32];  // bf16 [group][16 outputs], each twice
+  GroupTiles groups;
   __m512 unit, min_unit;
 };
 
@@ -174,10 +185,13 @@ inline __attribute__((always_inline)) void unpack_step(const std::byte* panel, s
 }
 
 template <typename Format>
-void unpack_min(const std::byte* panel, std::int64_t s, int tile, std::uint16_t* to) {
-  const __m512 min = _mm512_cvtepi32_ps(Format::min(panel + Format::kSteps.at(s), tile));
+void unpack_group(const std::byte* panel, std::int64_t s, int tile, GroupTiles& to) {
+  const std::byte* step = panel + Format::kSteps.at(s);
+  const __m512 min = _mm512_cvtepi32_ps(Format::min(step, tile));
   const __m512i bf16 = _mm512_srli_epi32(_mm512_castps_si512(min), 16);
-  _mm512_store_si512(to, or_(bf16, _mm512_slli_epi32(bf16, 16)));
+  _mm512_store_si512(to.mins[s % kSuper], or_(bf16, _mm512_slli_epi32(bf16, 16)));
+  _mm512_store_si512(to.left_out[s % kSuper],
+                     four_bytes(Format::left_out(Format::scale(nullptr, step, tile, 0))));
 }
 
 // What the tile unit left of 16 rows by two tiles of 16 outputs: of `first`, of the others, of
@@ -219,14 +233,23 @@ inline __attribute__((always_inline)) void multiply_chunk(const std::int8_t* x, 
   VT_BY_REST(3, 4, 7);
 }
 
+// What sums of low parts meet.
+void by_left_out(const std::int8_t* lows, const GroupTiles& w, const GroupTiles& w2) {
+  _tile_loadd(5, lows, 64);
+  _tile_loadd(6, w.left_out, 64);
+  _tile_dpbssd(1, 5, 6);
+  _tile_loadd(7, w2.left_out, 64);
+  _tile_dpbssd(3, 5, 7);
+}
+
 // The sums of mins of 16 rows.
-void multiply_mins(const std::uint16_t* sums, const void* mins, const void* mins2, Dots& to) {
+void multiply_mins(const std::uint16_t* sums, const GroupTiles& w, const GroupTiles& w2, Dots& to) {
   _tile_zero(0);
   _tile_zero(2);
   _tile_loadd(4, sums, 64);
-  _tile_loadd(6, mins, 64);
+  _tile_loadd(6, w.mins, 64);
   _tile_dpbf16ps(0, 4, 6);
-  _tile_loadd(7, mins2, 64);
+  _tile_loadd(7, w2.mins, 64);
   _tile_dpbf16ps(2, 4, 7);
   _tile_stored(0, to.mins[0], 64);
   _tile_stored(2, to.mins[1], 64);
@@ -270,7 +293,7 @@ void sixteen_rows(const IntegerArgs& a, int p) {
   const std::byte* panel = a.panels.at(p);
   float* acc = a.acc + p * round_rows(x.M) * kPanel;
   Chunk chunks[2][2];
-  alignas(64) std::uint16_t mins[2][2][16][32] = {};  // [256 k, even or odd][tile]
+  GroupTiles groups[2][2] = {};  // [256 k, even or odd][tile]
   Dots dots[2];
   const std::int64_t count = (x.steps + 1) / 2;
   auto scale_sums = [&](std::int64_t super) {
@@ -287,9 +310,10 @@ void sixteen_rows(const IntegerArgs& a, int p) {
     if (c % kChunks == 0 && super > 0) scale_sums(super - 1);
     if (c % kChunks != kChunks - 1 && c + 1 != count) return;
     Dots& to = dots[super % 2];
+    const GroupTiles* w = groups[super % 2];
+    if constexpr (Format::kMins) by_left_out(x.low_tiles + super * kTileBytes, w[0], w[1]);
     store_sums(to);
-    if constexpr (Format::kMins)
-      multiply_mins(x.sum_tiles + super * kTileWords, mins[super % 2][0], mins[super % 2][1], to);
+    if constexpr (Format::kMins) multiply_mins(x.sum_tiles + super * kTileWords, w[0], w[1], to);
   };
   for (std::int64_t c = 0; c < count; ++c) {
     Near ahead{panel + Format::kSteps.at(2 * c) + 4096};
@@ -299,7 +323,7 @@ void sixteen_rows(const IntegerArgs& a, int p) {
         ahead.fetch(kLines / 4);
         unpack_step<Format>(panel, s, tile, chunks[c % 2][tile]);
         if constexpr (Format::kMins)
-          unpack_min<Format>(panel, s, tile, mins[s / kSuper % 2][tile][s % kSuper]);
+          unpack_group<Format>(panel, s, tile, groups[s / kSuper % 2][tile]);
       }
     order_tile_loads(chunks);
     if (c > 0) multiply(c - 1);
@@ -318,7 +342,7 @@ void unpack(const std::byte* panel, std::int64_t first, std::int64_t steps, int 
   order_tile_loads(&to);
   for (std::int64_t s = 0; s < steps; ++s) {
     unpack_step<Format>(panel, first + s, tile, to.chunks[s / 2]);
-    if constexpr (Format::kMins) unpack_min<Format>(panel, first + s, tile, to.mins[s]);
+    if constexpr (Format::kMins) unpack_group<Format>(panel, first + s, tile, to.groups);
   }
   to.unit = Format::unit(panel + Format::kSteps.super_at(first), tile);
   to.min_unit = min_unit_of<Format>(panel + Format::kSteps.super_at(first), tile);
@@ -332,7 +356,7 @@ void many_rows(const IntegerArgs& a) {
   const std::int64_t blocks = round_rows(x.M) / 16;
   Unpacked u[2];
   Dots dots[2];
-  for (Unpacked& tile : u) __builtin_memset(tile.mins, 0, sizeof tile.mins);
+  for (Unpacked& tile : u) tile.groups = {};
   const int lines = static_cast<int>((kBytes / 64 + blocks - 1) / blocks);
   for (std::int64_t s = 0; s < x.steps; s += kSuper) {
     const std::int64_t super = s / kSuper, steps = std::min<std::int64_t>(x.steps - s, kSuper);
@@ -355,8 +379,10 @@ void many_rows(const IntegerArgs& a) {
         const std::int64_t block = super * blocks + b;
         const std::int8_t* rows = x.q + block * kChunks * 2 * kTileBytes;
         if constexpr (Format::kMins)
-          multiply_mins(x.sum_tiles + block * kTileWords, u[0].mins, u[1].mins, dots[b % 2]);
+          multiply_mins(x.sum_tiles + block * kTileWords, u[0].groups, u[1].groups, dots[b % 2]);
         zero_sums();
+        if constexpr (Format::kMins)
+          by_left_out(x.low_tiles + block * kTileBytes, u[0].groups, u[1].groups);
         Near sums{reinterpret_cast<const std::byte*>(acc + b * 16 * kPanel)};
         for (int c = 0; c < kChunks; ++c, rows += 2 * kTileBytes) {
           if (2 * c < steps) multiply_chunk<Format>(rows, u[0].chunks[c], u[1].chunks[c]);
@@ -430,7 +456,7 @@ void amx_prepare_integers(const IntegerRows& rows, const float* x, std::int64_t 
     const float step = bad ? __builtin_nanf("") : none ? 0 : most / kMostSteps;
     rows.step[super * round_rows(rows.M) + m] = step;
     const __m512 inverse = _mm512_set1_ps(none ? 0 : kMostSteps / most);
-    std::uint32_t pairs[16] = {};  // of bf16: the sums of the steps
+    std::uint32_t pairs[16] = {}, quads[16] = {};  // sums of the steps, as tiles have them
     for (int i = 0; i < (few ? steps : kSuper); ++i) {
       const std::int64_t at = (s + i) * rows.M + m;
       std::int8_t* to =
@@ -467,16 +493,27 @@ void amx_prepare_integers(const IntegerRows& rows, const float* x, std::int64_t 
         }
       } else if (form.bias == 0) {
         const int sum = _mm512_reduce_add_epi32(_mm512_add_epi32(v[0], v[1]));
-        if (few) rows.starts[at * 4] = sum;
+        const __m512i lows = _mm512_add_epi32(low[0], low[1]);
+        if (few) {
+          rows.starts[at * 4] = sum;
+          rows.starts[at * 4 + 1] = _mm512_reduce_add_epi32(lows) * 65536;
+        }
+        // Four sums of eight low parts.
+        __m128i fours = _mm512_cvtepi32_epi8(lows);
+        fours = _mm_add_epi8(fours, _mm_srli_si128(fours, 8));
+        fours = _mm_add_epi8(fours, _mm_srli_si128(fours, 4));
+        quads[i] = static_cast<std::uint32_t>(_mm_cvtsi128_si32(fours));
         // A multiple of 256 and the rest, each a bf16.
         const int rest = static_cast<std::int8_t>(sum);
         pairs[i] = std::bit_cast<std::uint32_t>(static_cast<float>(sum - rest)) >> 16 |
                    (std::bit_cast<std::uint32_t>(static_cast<float>(rest)) & 0xFFFF0000);
       }
     }
-    if (!few && form.bias == 0)
-      _mm512_store_si512(rows.sum_tiles + block * kTileWords + m % 16 * 32,
-                         _mm512_loadu_si512(pairs));
+    if (few || form.bias != 0) continue;
+    _mm512_store_si512(rows.sum_tiles + block * kTileWords + m % 16 * 32,
+                       _mm512_loadu_si512(pairs));
+    _mm512_store_si512(rows.low_tiles + block * kTileBytes + m % 16 * 64,
+                       _mm512_loadu_si512(quads));
   }
 }
 

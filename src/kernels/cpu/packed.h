@@ -36,7 +36,7 @@ namespace vitrine::cpu {
 inline constexpr int kPanel = 32;  // outputs
 inline constexpr int kStep = 32;   // k of a k16 or kQ8 step
 inline constexpr std::int64_t kStep16Bytes = kPanel * kStep * 2;
-inline constexpr int kSuper = 8;  // steps of a k-quant's block of 256
+inline constexpr int kSuper = 8;  // steps of a block of 256 k
 inline constexpr int kMaxPower = 15;
 inline constexpr int kHead = 64;  // bytes of scales at the head of a quantised step
 inline constexpr int kNibbleTile = 16 * kStep / 2, kFifthTile = 64, kSixthTile = 128;
