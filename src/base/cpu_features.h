@@ -10,7 +10,7 @@ struct CpuFeatures {
   bool avx512 = false;  // F, BW, DQ, VL
   bool avx512_vnni = false;
   bool avx512_bf16 = false;
-  bool amx = false;  // with AVX512_FP16; tiles usable: the kernel granted the state
+  bool amx = false;  // with AVX512_FP16 and VBMI; tiles usable: the kernel granted the state
 };
 
 const CpuFeatures& cpu_features();

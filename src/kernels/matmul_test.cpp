@@ -49,7 +49,7 @@ TEST(Matmul, AgreesWithRef) {
 }
 
 // One row of quantised weights, as long as models have them and of any size: on cuda in 15 bits.
-// AMX has a limit (amx_unpack.h).
+// q8_0 has a limit with AMX (amx_unpack.h).
 TEST(Matmul, ALongRow) {
   struct Row {
     std::int64_t K;
@@ -59,7 +59,8 @@ TEST(Matmul, ALongRow) {
   for (const Candidate& c : candidates())
     for (const Format& format : all_formats()) {
       if (!format.info.quantized || format.info.block == 1) continue;
-      const float huge = c.label.rfind("amx", 0) == 0 ? 1e6f : 1e30f;
+      const bool limited = c.label.rfind("amx", 0) == 0 && format.info.name == std::string("q8_0");
+      const float huge = limited ? 1e6f : 1e30f;
       for (const Row& r : {Row{4352, 1}, {4352, 1e-30f}, {4352, huge}, {14336, 1}, {16384, 1}}) {
         Arena arena;
         std::int64_t N = 33;

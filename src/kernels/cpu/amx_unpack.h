@@ -1,4 +1,4 @@
-// Quantised panels as tiles of bf16, for the tile unit.
+// Panels of q8_0 as tiles of bf16, for the tile unit.
 //
 // A weight, a level times the scale of its group, is computed in fp16, which has 32 lanes to a
 // vector and three bits more than bf16. Its bits become those of a bf16 by leaving the exponent as
@@ -7,8 +7,8 @@
 // Activations carry the inverse, 2^(112 - power), which leaves them finite as long as they are
 // below 2^31 divided by the largest weight.
 //
-// A format has `kSteps` and step(), which makes the two tiles of 32 k and 32 outputs, and calls
-// after(i) when row i of their 32 is made.
+// step() makes the two tiles of 32 k and 32 outputs, and calls after(i) when row i of their 32 is
+// made.
 #pragma once
 
 #include <immintrin.h>
@@ -50,8 +50,7 @@ inline __m512h of_tile(__m512h outputs, int tile) {
 struct FormatQ8 {
   static constexpr StepLayout kSteps = kStepsQ8;
   template <typename After>
-  static void step(const std::byte*, const std::byte* step, __m512h power, std::uint16_t* to,
-                   After&& after) {
+  static void step(const std::byte* step, __m512h power, std::uint16_t* to, After&& after) {
     const __m512i high = _mm512_set1_epi16(static_cast<short>(0xFF00));
     const __m512h scales = _mm512_mul_ph(
         load_halves(step), _mm512_mul_ph(power, _mm512_set1_ph(static_cast<_Float16>(1.0 / 256))));

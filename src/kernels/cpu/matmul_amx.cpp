@@ -27,11 +27,6 @@ struct FormatBf16 {
 template <typename Format>
 constexpr bool kReady = std::is_same_v<Format, FormatBf16>;
 
-// Whether lines are fetched one by one while a step is unpacked: many in a row wait for memory, and
-// the work for them.
-template <typename Format>
-constexpr bool kSpread = std::is_same_v<Format, to_tiles::FormatQ8>;
-
 template <typename Format>
 constexpr int kStepLines = static_cast<int>(Format::kSteps.super_at(kSuper) / kSuper + 63) / 64;
 
@@ -50,7 +45,7 @@ const std::uint16_t* tiles_of(const std::byte* panel, std::int64_t s, __m512h po
     return reinterpret_cast<const std::uint16_t*>(step);
   } else {
     order_tile_loads(to);
-    Format::step(panel + Format::kSteps.super_at(s), step, power, to, after);
+    Format::step(step, power, to, after);
     order_tile_loads(to);
     return to;
   }
@@ -82,9 +77,10 @@ void one_panel(const AmxArgs& a, int p) {
   const std::uint16_t* before = nullptr;
   for (std::int64_t s = 0; s < steps; ++s) {
     Near ahead{panel + Format::kSteps.at(s) + kAheadBytes};
-    ahead.fetch(kSpread<Format> ? kLines - 16 : kLines);
+    // Where there is work, one by one between it: many in a row wait for memory, and it for them.
+    ahead.fetch(kReady<Format> ? kLines : kLines - 16);
     const std::uint16_t* w = tiles_of<Format>(panel, s, power, room[s % 2], [&](int i) {
-      if (kSpread<Format> && i % 2 == 0) ahead.fetch(1);
+      if (i % 2 == 0) ahead.fetch(1);
     });
     if (before != nullptr) multiply(s - 1, before);
     before = w;
