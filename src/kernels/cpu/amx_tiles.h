@@ -1,7 +1,10 @@
 // The shapes of this thread's AMX tiles.
 //
-// Every kernel here has tiles 0..3 for sums, 4..5 for activations, 6..7 for weights: `rows` of
-// them, and 16 pairs of k. A tile state belongs to a thread, and so does what we know of it.
+// Every kernel here has tiles 0 and 1, or 0..3, for sums, 4 for activations, 5 for weights: `rows`
+// of them, and 16 pairs of k. The fewer hold something the better: when the other hardware thread
+// of the core is busy, products and loads overlap only as far as free tiles of its half of the
+// register file let them (docs/performance.md). So 4 and 5 are loaded over and over, and 2 and 3
+// are left zero. A tile state belongs to a thread, and so does what we know of it.
 #pragma once
 
 #include <immintrin.h>
@@ -25,9 +28,9 @@ inline void use_tiles(int rows) {
   thread_local int current = 0;
   if (current == rows) return;
   TileConfig config;
-  for (int t = 0; t < 8; ++t) {
+  for (int t = 0; t < 6; ++t) {
     config.bytes_per_row[t] = 64;
-    config.rows[t] = static_cast<std::uint8_t>(t < 6 ? rows : 16);
+    config.rows[t] = static_cast<std::uint8_t>(t < 5 ? rows : 16);
   }
   // The compiler does not know that ldtilecfg reads all of it.
   asm volatile("" : : "r"(&config) : "memory");

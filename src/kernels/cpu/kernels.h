@@ -232,7 +232,7 @@ void amx_matmul_integers(const IntegerArgs& args);
 
 // Rows of a call, and panels that share a block of activations in the second-level cache.
 inline constexpr int kAmxMaxRows = 512, kAmxMaxPanels = 16;
-// Operations done in `rounds` of four independent tile products.
+// Operations done in `rounds` of two independent tile products.
 double amx_flops(std::int64_t rounds);
 
 }  // namespace vitrine::cpu

@@ -201,16 +201,16 @@ struct alignas(4096) Dots {
   float mins[2][16][16];
 };
 
-// Sums of 16 outputs are tiles 0 and 1, of the other 16 tiles 2 and 3; activations 4 and 5, weights
-// 6 and 7. Weights may need all eight bits for their size.
-#define VT_PRODUCT(is_signed, sums, x, w) \
-  if constexpr (is_signed)                \
-    _tile_dpbssd(sums, x, w);             \
-  else                                    \
-    _tile_dpbsud(sums, x, w)
-#define VT_BY_FIRST(sums, x, w) VT_PRODUCT(Format::kSignedFirst, sums, x, w)
-#define VT_BY_REST(sums, x, w) VT_PRODUCT(Format::kSignedRest, sums, x, w)
-#define VT_BY_COARSE(sums, x, w) VT_PRODUCT(Format::kSignedCoarse, sums, x, w)
+// Sums of 16 outputs are tiles 0 and 1, of the other 16 tiles 2 and 3. Weights may need all eight
+// bits for their size.
+#define VT_PRODUCT(is_signed, sums) \
+  if constexpr (is_signed)          \
+    _tile_dpbssd(sums, 4, 5);       \
+  else                              \
+    _tile_dpbsud(sums, 4, 5)
+#define VT_BY_FIRST(sums) VT_PRODUCT(Format::kSignedFirst, sums)
+#define VT_BY_REST(sums) VT_PRODUCT(Format::kSignedRest, sums)
+#define VT_BY_COARSE(sums) VT_PRODUCT(Format::kSignedCoarse, sums)
 
 // 64 k of 16 rows. Activations pass the first-level cache by, which has no room for them beside the
 // weights.
@@ -218,28 +218,28 @@ template <typename Format>
 inline __attribute__((always_inline)) void multiply_chunk(const std::int8_t* x, const Chunk& w,
                                                           const Chunk& w2) {
   _tile_stream_loadd(4, x, 64);
-  _tile_loadd(6, w.first, 64);
-  VT_BY_FIRST(0, 4, 6);
-  _tile_stream_loadd(5, x + kTileBytes, 64);
-  if constexpr (Format::kThird) _tile_loadd(6, w.coarse, 64);
-  VT_BY_COARSE(1, 5, 6);
-  _tile_loadd(7, w2.first, 64);
-  VT_BY_FIRST(2, 4, 7);
-  if constexpr (Format::kThird) _tile_loadd(7, w2.coarse, 64);
-  VT_BY_COARSE(3, 5, 7);
-  _tile_loadd(6, w.rest, 64);
-  VT_BY_REST(1, 4, 6);
-  _tile_loadd(7, w2.rest, 64);
-  VT_BY_REST(3, 4, 7);
+  _tile_loadd(5, w.first, 64);
+  VT_BY_FIRST(0);
+  _tile_loadd(5, w.rest, 64);
+  VT_BY_REST(1);
+  _tile_loadd(5, w2.rest, 64);
+  VT_BY_REST(3);
+  _tile_loadd(5, w2.first, 64);
+  VT_BY_FIRST(2);
+  _tile_stream_loadd(4, x + kTileBytes, 64);
+  if constexpr (Format::kThird) _tile_loadd(5, w2.coarse, 64);
+  VT_BY_COARSE(3);
+  _tile_loadd(5, Format::kThird ? w.coarse : w.first, 64);
+  VT_BY_COARSE(1);
 }
 
 // What sums of low parts meet.
 void by_left_out(const std::int8_t* lows, const GroupTiles& w, const GroupTiles& w2) {
-  _tile_loadd(5, lows, 64);
-  _tile_loadd(6, w.left_out, 64);
-  _tile_dpbssd(1, 5, 6);
-  _tile_loadd(7, w2.left_out, 64);
-  _tile_dpbssd(3, 5, 7);
+  _tile_loadd(4, lows, 64);
+  _tile_loadd(5, w.left_out, 64);
+  _tile_dpbssd(1, 4, 5);
+  _tile_loadd(5, w2.left_out, 64);
+  _tile_dpbssd(3, 4, 5);
 }
 
 // The sums of mins of 16 rows.
@@ -247,10 +247,10 @@ void multiply_mins(const std::uint16_t* sums, const GroupTiles& w, const GroupTi
   _tile_zero(0);
   _tile_zero(2);
   _tile_loadd(4, sums, 64);
-  _tile_loadd(6, w.mins, 64);
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_loadd(7, w2.mins, 64);
-  _tile_dpbf16ps(2, 4, 7);
+  _tile_loadd(5, w.mins, 64);
+  _tile_dpbf16ps(0, 4, 5);
+  _tile_loadd(5, w2.mins, 64);
+  _tile_dpbf16ps(2, 4, 5);
   _tile_stored(0, to.mins[0], 64);
   _tile_stored(2, to.mins[1], 64);
 }
@@ -414,8 +414,12 @@ void panels(const IntegerArgs& a) {
   }
   static_assert(kIntegerFewRows == 4);
   use_tiles(std::min(a.rows.M, 16));
-  if (a.rows.M > 16) return many_rows<Format>(a);
-  for (int p = 0; p < a.panels.count; ++p) sixteen_rows<Format>(a, p);
+  if (a.rows.M > 16) {
+    many_rows<Format>(a);
+  } else {
+    for (int p = 0; p < a.panels.count; ++p) sixteen_rows<Format>(a, p);
+  }
+  zero_sums();
 }
 
 }  // namespace

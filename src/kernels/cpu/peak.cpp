@@ -18,7 +18,7 @@ double seconds_since(Clock::time_point start) {
 // Best of several short runs on all threads: a peak is what the machine can do, not what it did
 // while something else ran.
 Peak CpuBackend::measure_peak() {
-  constexpr std::int64_t kRounds = 1 << 20, kAmxRounds = 1 << 16, kRuns = 5;
+  constexpr std::int64_t kRounds = 1 << 20, kAmxRounds = 1 << 17, kRuns = 5;
   constexpr std::int64_t kBytes = std::int64_t{512} << 20;
   Peak peak;
   std::vector<float> sinks(threads());
