@@ -212,25 +212,31 @@ struct alignas(4096) Dots {
 #define VT_BY_REST(sums) VT_PRODUCT(Format::kSignedRest, sums)
 #define VT_BY_COARSE(sums) VT_PRODUCT(Format::kSignedCoarse, sums)
 
-// 64 k of 16 rows. Activations pass the first-level cache by, which has no room for them beside the
-// weights.
-template <typename Format>
+// 64 k of 16 rows; after(i) follows product i of 6. Activations pass the first-level cache by,
+// which has no room for them beside the weights.
+template <typename Format, typename After>
 inline __attribute__((always_inline)) void multiply_chunk(const std::int8_t* x, const Chunk& w,
-                                                          const Chunk& w2) {
+                                                          const Chunk& w2, After&& after) {
   _tile_stream_loadd(4, x, 64);
   _tile_loadd(5, w.first, 64);
   VT_BY_FIRST(0);
+  after(0);
   _tile_loadd(5, w.rest, 64);
   VT_BY_REST(1);
+  after(1);
   _tile_loadd(5, w2.rest, 64);
   VT_BY_REST(3);
+  after(2);
   _tile_loadd(5, w2.first, 64);
   VT_BY_FIRST(2);
+  after(3);
   _tile_stream_loadd(4, x + kTileBytes, 64);
   if constexpr (Format::kThird) _tile_loadd(5, w2.coarse, 64);
   VT_BY_COARSE(3);
+  after(4);
   _tile_loadd(5, Format::kThird ? w.coarse : w.first, 64);
   VT_BY_COARSE(1);
+  after(5);
 }
 
 // What sums of low parts meet.
@@ -268,19 +274,18 @@ void store_sums(Dots& to) {
   _tile_stored(3, to.others[1], 64);
 }
 
-// Rows begin..end of 16, by 16 outputs, to their sums.
+// Row m of 16, by 16 outputs, to its sums.
 template <typename Format>
-void add_dots(const Dots& dots, int tile, __m512 unit, __m512 min_unit, int begin, int end,
-              const float* step, float* acc, bool first) {
-  for (int m = begin; m < end; ++m) {
-    const Vb sum = _mm512_add_epi32(
-        _mm512_slli_epi32(_mm512_load_si512(dots.first[tile][m]), Format::kFirstShift),
-        _mm512_load_si512(dots.others[tile][m]));
-    const __m512 mins = Format::kMins ? _mm512_load_ps(dots.mins[tile][m]) : _mm512_setzero_ps();
-    float* to = acc + m * kPanel + tile * 16;
-    const __m512 before = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to);
-    _mm512_storeu_ps(to, scaled<Format>(sum, mins, unit, min_unit, step[m], before));
-  }
+inline __attribute__((always_inline)) void add_dots(const Dots& dots, int tile, int m, __m512 unit,
+                                                    __m512 min_unit, float step, float* acc,
+                                                    bool first) {
+  const Vb sum = _mm512_add_epi32(
+      _mm512_slli_epi32(_mm512_load_si512(dots.first[tile][m]), Format::kFirstShift),
+      _mm512_load_si512(dots.others[tile][m]));
+  const __m512 mins = Format::kMins ? _mm512_load_ps(dots.mins[tile][m]) : _mm512_setzero_ps();
+  float* to = acc + m * kPanel + tile * 16;
+  const __m512 before = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to);
+  _mm512_storeu_ps(to, scaled<Format>(sum, mins, unit, min_unit, step, before));
 }
 
 // --- Up to 16: weights stream from memory. A chunk is multiplied when the next one is unpacked, a
@@ -298,15 +303,18 @@ void sixteen_rows(const IntegerArgs& a, int p) {
   const std::int64_t count = (x.steps + 1) / 2;
   auto scale_sums = [&](std::int64_t super) {
     const std::byte* head = panel + Format::kSteps.super_at(super * kSuper);
-    for (int tile = 0; tile < 2; ++tile)
-      add_dots<Format>(dots[super % 2], tile, Format::unit(head, tile),
-                       min_unit_of<Format>(head, tile), 0, x.M, x.step + super * 16, acc,
-                       super == 0);
+    for (int tile = 0; tile < 2; ++tile) {
+      const __m512 unit = Format::unit(head, tile), min_unit = min_unit_of<Format>(head, tile);
+      for (int m = 0; m < x.M; ++m)
+        add_dots<Format>(dots[super % 2], tile, m, unit, min_unit, x.step[super * 16 + m], acc,
+                         super == 0);
+    }
   };
   auto multiply = [&](std::int64_t c) {
     const std::int64_t super = c / kChunks;
     if (c % kChunks == 0) zero_sums();
-    multiply_chunk<Format>(x.q + c * 2 * kTileBytes, chunks[c % 2][0], chunks[c % 2][1]);
+    multiply_chunk<Format>(x.q + c * 2 * kTileBytes, chunks[c % 2][0], chunks[c % 2][1],
+                           [](int) {});
     if (c % kChunks == 0 && super > 0) scale_sums(super - 1);
     if (c % kChunks != kChunks - 1 && c + 1 != count) return;
     Dots& to = dots[super % 2];
@@ -334,7 +342,8 @@ void sixteen_rows(const IntegerArgs& a, int p) {
 }
 
 // --- More: all panels take their turn at the same 256 k, so that those of the activations stay
-// near. The products of 16 rows go to their sums while the tile unit has the next 16.
+// near. The products of 16 rows go to their sums between the products of the next 16: all at once
+// they would not overlap with them beside a busy neighbour.
 
 template <typename Format>
 void unpack(const std::byte* panel, std::int64_t first, std::int64_t steps, int tile,
@@ -366,13 +375,12 @@ void many_rows(const IntegerArgs& a) {
       const bool last = p + 1 == a.panels.count;
       Ahead ahead{a.panels.at(last ? 0 : p + 1) + Format::kSteps.super_at(last ? s + kSuper : s)};
       float* acc = a.acc + p * round_rows(x.M) * kPanel;
-      // A quarter of what is left of a block.
-      auto add_quarter = [&](std::int64_t b, int quarter) {
-        const int rows = static_cast<int>(std::min<std::int64_t>(16, x.M - b * 16));
-        for (int tile = 0; tile < 2; ++tile)
-          add_dots<Format>(dots[b % 2], tile, u[tile].unit, u[tile].min_unit, quarter * 4,
-                           std::min(rows, quarter * 4 + 4), step + b * 16, acc + b * 16 * kPanel,
-                           s == 0);
+      // The i-th of 32 vectors that are left of a block: a row by one of the tiles. (What becomes
+      // of rows beyond M nobody reads.)
+      auto add_left = [&](std::int64_t b, int i) {
+        const int tile = i % 2, m = i / 2;
+        add_dots<Format>(dots[b % 2], tile, m, u[tile].unit, u[tile].min_unit, step[b * 16 + m],
+                         acc + b * 16 * kPanel, s == 0);
       };
       for (std::int64_t b = 0; b < blocks; ++b) {
         ahead.fetch(lines);
@@ -385,14 +393,23 @@ void many_rows(const IntegerArgs& a) {
           by_left_out(x.low_tiles + block * kTileBytes, u[0].groups, u[1].groups);
         Near sums{reinterpret_cast<const std::byte*>(acc + b * 16 * kPanel)};
         for (int c = 0; c < kChunks; ++c, rows += 2 * kTileBytes) {
-          if (2 * c < steps) multiply_chunk<Format>(rows, u[0].chunks[c], u[1].chunks[c]);
           sums.fetch(8);
-          if (b > 0) add_quarter(b - 1, c);
+          // One or two of the eight that are a chunk's share after every product.
+          auto add_some = [&](int product) {
+            if (b == 0) return;
+            for (int i = (product * 4 + 2) / 3; i < (product * 4 + 6) / 3; ++i)
+              add_left(b - 1, c * 8 + i);
+          };
+          if (2 * c < steps) {
+            multiply_chunk<Format>(rows, u[0].chunks[c], u[1].chunks[c], add_some);
+          } else {
+            for (int product = 0; product < 6; ++product) add_some(product);
+          }
         }
         store_sums(dots[b % 2]);
       }
       order_tile_loads(dots);
-      for (int c = 0; c < kChunks; ++c) add_quarter(blocks - 1, c);
+      for (int i = 0; i < 32; ++i) add_left(blocks - 1, i);
     }
   }
 }
