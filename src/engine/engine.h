@@ -45,7 +45,7 @@ class Engine {
   const EngineOptions& options() const { return options_; }
   const Backend& backend() const { return *backend_; }
   // Only while nothing runs.
-  Peak measure_peak() { return backend_->measure_peak(); }
+  Peak measure_peak() { return backend_->measure_peak(weights().matmul_type); }
   void time_ops(bool on) { backend_->time_ops(on); }
   const WeightLoader::Totals& weights() const { return model_->totals(); }
   const ModelFile& file() const { return *file_; }

@@ -21,7 +21,7 @@ class CountingBackend final : public Backend {
   explicit CountingBackend(const Backend& real) : real_(real) {}
   std::string name() const override { return "counting"; }
   std::string description() const override { return name(); }
-  Peak measure_peak() override { return {}; }
+  Peak measure_peak(DType) override { return {}; }
   Result<Buffer> allocate(std::int64_t bytes) override {
     return Buffer(this, bytes, [](void*) {});
   }

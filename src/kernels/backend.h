@@ -157,7 +157,7 @@ struct StepTimes {
 // What the machine can do with this backend's threads, measured.
 struct Peak {
   double read_gb_s = 0;  // memory, read only
-  double gflop_s = 0;    // of the fastest matmul instruction the backend uses
+  double gflop_s = 0;    // of the instruction that multiplies weights of the type asked for
 };
 
 // What the calls of one op took together, on the host's clock.
@@ -173,7 +173,7 @@ class Backend {
   virtual std::string name() const = 0;         // "ref", "cpu"
   virtual std::string description() const = 0;  // with what was found: "cpu (avx512, 2 threads)"
   virtual int threads() const { return 1; }
-  virtual Peak measure_peak() = 0;  // takes about a second
+  virtual Peak measure_peak(DType weights) = 0;  // takes about a second
   virtual bool asynchronous() const { return false; }
   // Whether a row's bits are the same in any company, so that two runs give the same.
   virtual bool exact() const { return true; }

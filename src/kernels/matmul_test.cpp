@@ -242,7 +242,12 @@ TEST(Matmul, KindsMayAlternate) {
     b->matmul(first[1], x, **bf16);
     for (int round = 0; round < 3; ++round) {
       Tensor again[2] = {arena.f32({45, 96}), arena.f32({45, 96})};
-      if (round == 1) b->measure_peak();
+      if (round > 0) {
+        const Peak peak =
+            b->measure_peak(round == 1 ? DType::kBF16 : find_format("q6_k")->info.dtype);
+        EXPECT_GT(peak.gflop_s, 0) << isa;
+        EXPECT_GT(peak.read_gb_s, 0) << isa;
+      }
       std::thread([&] { b->matmul(again[0], x, **q6); }).join();
       b->matmul(again[1], x, **bf16);
       EXPECT_TRUE(same_bits(first[0], again[0]) && same_bits(first[1], again[1])) << isa;

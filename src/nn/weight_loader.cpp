@@ -172,7 +172,10 @@ Linear WeightLoader::pack(const MatrixSource& m, std::vector<float> bias, Weight
 Linear WeightLoader::linear(const MatrixSource& m, std::vector<float> bias) {
   Linear linear = pack(m, std::move(bias), WeightUse::kMatmul);
   if (linear.weight) {
-    totals_.matmul_weights += linear.weight->rows() * linear.weight->cols();
+    const std::int64_t n = linear.weight->rows() * linear.weight->cols();
+    totals_.matmul_weights += n;
+    if ((matmul_weights_[m.dtype] += n) > matmul_weights_[totals_.matmul_type])
+      totals_.matmul_type = m.dtype;
     totals_.matmul_bytes += linear.weight->bytes();
   }
   return linear;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -80,6 +81,7 @@ class WeightLoader {
   // What has been bound so far.
   struct Totals {
     std::int64_t matmul_weights = 0, matmul_bytes = 0;  // all but the head
+    DType matmul_type = DType::kF32;                    // of most of them
     std::int64_t head_weights = 0, head_bytes = 0;
     std::int64_t activation_bytes = 0;
     std::int64_t packed_bytes = 0;  // memory the backend holds for weights, beyond the file
@@ -99,6 +101,7 @@ class WeightLoader {
   std::optional<Error> error_;
   std::set<std::string_view> bound_;
   Totals totals_;
+  std::map<DType, std::int64_t> matmul_weights_;  // by type
   std::vector<Buffer> buffers_;
 };
 

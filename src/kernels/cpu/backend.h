@@ -34,7 +34,7 @@ class CpuBackend final : public Backend {
   std::string name() const override { return "cpu"; }
   std::string description() const override;
   int threads() const override { return pool_.threads(); }
-  Peak measure_peak() override;
+  Peak measure_peak(DType weights) override;
   Result<Buffer> allocate(std::int64_t bytes) override;
   void write(void* to, const void* from, std::int64_t bytes) override;
   void copy(void* to, const void* from, std::int64_t bytes) override { write(to, from, bytes); }

@@ -99,8 +99,10 @@ struct KernelTable {
   void (*attention)(const AttentionArgs& args);
   // n floats to elements that lie `stride` elements apart.
   void (*store)(const float* x, std::int64_t n, std::byte* to, std::int64_t stride, KvType type);
-  // Peaks: floating-point operations done in `rounds`; n floats read once.
+  // Peaks: operations of fused multiply-adds, and of products of bytes, done in `rounds`; n floats
+  // read once.
   double (*fma_flops)(std::int64_t rounds, float* sink);
+  double (*byte_ops)(std::int64_t rounds, float* sink);
   void (*read_all)(const float* data, std::int64_t n, float* sink);
 };
 
@@ -146,6 +148,7 @@ struct Bf16Args {
   float* acc;  // (panels, round_rows(M), 32)
 };
 void bf16_matmul_panels(const Bf16Args& args);
+double bf16_flops(std::int64_t rounds, float* sink);
 // n floats to row m of the tiles, round to nearest even, zero from n to the end of the last step.
 void bf16_convert(std::uint16_t* tiles, const float* x, std::int64_t n, std::int64_t steps,
                   std::int64_t m);
@@ -232,7 +235,8 @@ void amx_matmul_integers(const IntegerArgs& args);
 
 // Rows of a call, and panels that share a block of activations in the second-level cache.
 inline constexpr int kAmxMaxRows = 512, kAmxMaxPanels = 16;
-// Operations done in `rounds` of two independent tile products.
+// Operations done in `rounds` of two independent tile products, of bf16 and of bytes.
 double amx_flops(std::int64_t rounds);
+double amx_byte_ops(std::int64_t rounds);
 
 }  // namespace vitrine::cpu

@@ -193,21 +193,4 @@ void amx_convert(const AmxRows& rows, const float* x, std::int64_t n, std::int64
   }
 }
 
-double amx_flops(std::int64_t rounds) {
-  // Tiles of zeros would flatter: the unit knows those that were never loaded.
-  alignas(64) std::uint16_t ones[kTileWords];
-  std::fill_n(ones, kTileWords, std::uint16_t{0x3F80});
-  use_tiles(16);
-  order_tile_loads(ones);
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_loadd(4, ones, 64);
-  _tile_loadd(5, ones, 64);
-  for (std::int64_t r = 0; r < rounds; ++r) {
-    _tile_dpbf16ps(0, 4, 5);
-    _tile_dpbf16ps(1, 4, 5);
-  }
-  return 2.0 * 2 * 16 * 16 * 32 * static_cast<double>(rounds);
-}
-
 }  // namespace vitrine::cpu

@@ -64,6 +64,19 @@ void bf16_matmul_panels(const Bf16Args& a) {
   }
 }
 
+double bf16_flops(std::int64_t rounds, float* sink) {
+  constexpr int kChains = 12;
+  __m512 acc[kChains];
+  for (__m512& v : acc) v = _mm512_set1_ps(1);
+  const auto ones = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3F803F80));
+  for (std::int64_t r = 0; r < rounds; ++r)
+    for (__m512& v : acc) v = _mm512_dpbf16_ps(v, ones, ones);
+  __m512 total = acc[0];
+  for (int i = 1; i < kChains; ++i) total = _mm512_add_ps(total, acc[i]);
+  *sink = _mm512_reduce_add_ps(total);
+  return 2.0 * 32 * kChains * static_cast<double>(rounds);
+}
+
 void bf16_convert(std::uint16_t* tiles, const float* x, std::int64_t n, std::int64_t steps,
                   std::int64_t m) {
   for (std::int64_t i = 0; i < steps * kStep; i += 16) {

@@ -17,17 +17,32 @@ double seconds_since(Clock::time_point start) {
 
 // Best of several short runs on all threads: a peak is what the machine can do, not what it did
 // while something else ran.
-Peak CpuBackend::measure_peak() {
+Peak CpuBackend::measure_peak(DType weights) {
   constexpr std::int64_t kRounds = 1 << 20, kAmxRounds = 1 << 17, kRuns = 5;
+  const Arithmetic arithmetic = arithmetic_of(weights, isa_);
+  auto multiply = [&](float* sink) {
+    switch (arithmetic) {
+      case Arithmetic::kAmx:
+        return amx_flops(kAmxRounds);
+      case Arithmetic::kAmxIntegers:
+        return amx_byte_ops(kAmxRounds);
+      case Arithmetic::kBf16:
+        return bf16_flops(kRounds, sink);
+      case Arithmetic::kBytes:
+        return k_.byte_ops(kRounds, sink);
+      case Arithmetic::kFp32:
+      case Arithmetic::kRows:
+        break;
+    }
+    return k_.fma_flops(kRounds, sink);
+  };
   constexpr std::int64_t kBytes = std::int64_t{512} << 20;
   Peak peak;
   std::vector<float> sinks(threads());
   for (int run = 0; run < kRuns; ++run) {
     std::vector<double> flops(threads(), 0);
     auto start = Clock::now();
-    pool_.run(threads(), [&](std::int64_t i, int) {
-      flops[i] = isa_ == Isa::kAmx ? amx_flops(kAmxRounds) : k_.fma_flops(kRounds, &sinks[i]);
-    });
+    pool_.run(threads(), [&](std::int64_t i, int) { flops[i] = multiply(&sinks[i]); });
     double total = 0;
     for (double f : flops) total += f;
     peak.gflop_s = std::max(peak.gflop_s, total / seconds_since(start) * 1e-9);

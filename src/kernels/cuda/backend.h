@@ -20,7 +20,7 @@ class CudaBackend final : public Backend {
   std::string name() const override { return "cuda"; }
   bool exact() const override { return c_.deterministic; }
   std::string description() const override { return description_; }
-  Peak measure_peak() override;
+  Peak measure_peak(DType weights) override;
   bool asynchronous() const override { return true; }
   std::optional<std::int64_t> free_memory() const override;
   int head_rows() const override { return 256; }

@@ -20,7 +20,7 @@ class RefBackend final : public Backend {
  public:
   std::string name() const override { return "ref"; }
   std::string description() const override { return "ref (plain C++, fp32, one thread)"; }
-  Peak measure_peak() override;
+  Peak measure_peak(DType weights) override;
   Result<Buffer> allocate(std::int64_t bytes) override;
   void write(void* to, const void* from, std::int64_t bytes) override;
   void copy(void* to, const void* from, std::int64_t bytes) override { write(to, from, bytes); }

@@ -23,6 +23,7 @@ void attention(const AttentionArgs& args);
 void store_kv(const float* x, std::int64_t n, std::byte* to, std::int64_t stride, KvType type);
 
 double fma_flops(std::int64_t rounds, float* sink);
+double byte_ops(std::int64_t rounds, float* sink);
 void read_all(const float* data, std::int64_t n, float* sink);
 
 }  // namespace vitrine::cpu::VT_ISA

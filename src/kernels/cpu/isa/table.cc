@@ -20,6 +20,7 @@ const KernelTable kTable{VT_STRING(VT_ISA),
                          attention,
                          store_kv,
                          fma_flops,
+                         byte_ops,
                          read_all};
 
 }  // namespace vitrine::cpu::VT_ISA
