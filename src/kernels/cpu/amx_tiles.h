@@ -2,9 +2,9 @@
 //
 // Every kernel here has tiles 0 and 1, or 0..3, for sums, 4 for activations, 5 for weights: `rows`
 // of them, and 16 pairs of k. The fewer hold something the better: when the other hardware thread
-// of the core is busy, products and loads overlap only as far as free tiles of its half of the
-// register file let them (docs/performance.md). So 4 and 5 are loaded over and over, and 2 and 3
-// are left zero. A tile state belongs to a thread, and so does what we know of it.
+// of the core is busy, every one more slows products and loads down (docs/performance.md). So 4 and
+// 5 are loaded over and over, and who used 2 and 3 leaves them zero. A tile state belongs to a
+// thread, and so does what we know of it.
 #pragma once
 
 #include <immintrin.h>

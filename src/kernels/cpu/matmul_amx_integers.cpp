@@ -436,7 +436,7 @@ void panels(const IntegerArgs& a) {
   } else {
     for (int p = 0; p < a.panels.count; ++p) sixteen_rows<Format>(a, p);
   }
-  zero_sums();
+  zero_sums();  // so that they hold nothing: amx_tiles.h
 }
 
 }  // namespace

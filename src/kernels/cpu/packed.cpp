@@ -199,9 +199,9 @@ float largest_half(const std::byte* p) {
 }
 
 // What no weight of a q8_0 panel exceeds: its largest scale times the largest level.
-float largest_weight(Layout layout, const std::byte* panel, std::int64_t steps) {
+float largest_weight(const std::byte* panel, std::int64_t steps) {
   float largest = 0;
-  for (std::int64_t s = 0; s < steps && layout == Layout::kQ8; ++s)
+  for (std::int64_t s = 0; s < steps; ++s)
     largest = std::max(largest, largest_half(panel + kStepsQ8.at(s)) * 128);
   return largest;
 }
@@ -287,7 +287,8 @@ void PackedWeight::pack_panel(const MatrixSource& m, std::int64_t p) {
         break;
     }
   }
-  const float found = largest_weight(layout_, to, steps());
+  if (layout_ != Layout::kQ8) return;
+  const float found = largest_weight(to, steps());
   float before = largest_.load();
   while (found > before && !largest_.compare_exchange_weak(before, found)) {
   }

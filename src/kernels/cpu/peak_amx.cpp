@@ -7,7 +7,7 @@
 namespace vitrine::cpu {
 namespace {
 
-// Tiles of 16 by 64 bytes. Zeros would flatter: the unit knows tiles that were never loaded.
+// Tiles of 16 by 64 bytes. Zeros would flatter: a tile that was zeroed holds nothing (amx_tiles.h).
 void load_ones(std::uint16_t word) {
   alignas(64) std::uint16_t ones[kTileWords];
   std::fill_n(ones, kTileWords, word);
