@@ -36,8 +36,9 @@ struct Element<KvType::kBF16> {
   static Vf get(const std::byte* p) { return load_bf16(p); }
 };
 
-// Vectors of sums that fit the registers beside their operands: enough of them that the
-// multiply-adds do not wait for each other.
+// Queries that take their turn together, and vectors of sums that fit the registers beside their
+// operands: enough of them that the multiply-adds do not wait for each other.
+constexpr int kTogether = W == 16 ? kMaxQueries : 4;
 constexpr int kSums = W == 16 ? 16 : 12;
 constexpr int fitting(int queries, int most) {
   int vectors = most;
@@ -45,9 +46,17 @@ constexpr int fitting(int queries, int most) {
   return vectors;
 }
 
+// f.operator()<first, count>() for the queries that take their turn together.
+template <int Q, int kFirst = 0, typename F>
+void in_turn(F&& f) {
+  constexpr int kCount = Q - kFirst < kTogether ? Q - kFirst : kTogether;
+  f.template operator()<kFirst, kCount>();
+  if constexpr (kFirst + kCount < Q) in_turn<Q, kFirst + kCount>(f);
+}
+
 // scores (Q, `width`) of positions j0 .. j0+W*kVecs-1 of the page. `next`: what will be read after
 // this page, fetched meanwhile.
-template <KvType kType, int Q, int kVecs>
+template <KvType kType, int kFirst, int Q, int kVecs>
 void scores_of(const AttentionArgs& a, const std::byte* k, const std::byte* next, int j0, int width,
                float* scores) {
   using E = Element<kType>;
@@ -60,7 +69,7 @@ void scores_of(const AttentionArgs& a, const std::byte* k, const std::byte* next
     Vf key[kVecs];
     for (int v = 0; v < kVecs; ++v) key[v] = E::get(k + at + v * W * E::kBytes);
     for (int q = 0; q < Q; ++q) {
-      Vf x = set1(a.q[q][d]);
+      Vf x = set1(a.q[kFirst + q][d]);
       for (int v = 0; v < kVecs; ++v) acc[q][v] = fma(x, key[v], acc[q][v]);
     }
   }
@@ -69,7 +78,7 @@ void scores_of(const AttentionArgs& a, const std::byte* k, const std::byte* next
     for (int v = 0; v < kVecs; ++v) {
       Vf s = mul(acc[q][v], scale);
       if (a.softcap > 0) s = mul(set1(a.softcap), tanh(div(s, set1(a.softcap))));
-      store(scores + q * width + j0 + v * W, s);
+      store(scores + (kFirst + q) * width + j0 + v * W, s);
     }
 }
 
@@ -180,27 +189,34 @@ template <KvType kType, int Q, typename Page>
 void tile_of(const AttentionArgs& a, int base, int first, int last, Page&& page, float* scores,
              float* out, State<Q>& t) {
   const int P = a.page_size, D = padded_head_dim(a.head_dim), width = attention_tile(P);
-  constexpr int kWide = fitting(Q, 32 / W), kNarrow = kWide < 16 / W ? kWide : 16 / W;
   for (int p = first; p <= last; ++p) {
     const std::byte *keys = page(p) + a.k_offset, *next = page(p + 1) + a.k_offset;
     float* to = scores + (p - base) * P;
-    int at = 0;
-    for (; at + kWide * W <= P; at += kWide * W)
-      scores_of<kType, Q, kWide>(a, keys, next, at, width, to);
-    for (; at < P; at += kNarrow * W) scores_of<kType, Q, kNarrow>(a, keys, next, at, width, to);
+    in_turn<Q>([&]<int kFirst, int kCount>() {
+      constexpr int kWide = fitting(kCount, 32 / W), kNarrow = kWide < 16 / W ? kWide : 16 / W;
+      int at = 0;
+      for (; at + kWide * W <= P; at += kWide * W)
+        scores_of<kType, kFirst, kCount, kWide>(a, keys, next, at, width, to);
+      for (; at < P; at += kNarrow * W)
+        scores_of<kType, kFirst, kCount, kNarrow>(a, keys, next, at, width, to);
+    });
   }
   // Pages before the first one are seen by nobody.
   softmax_of<Q>(a, base * P, (last - base + 1) * P, width, scores, t);
-  constexpr int kVecs = fitting(Q, 64 / W);
   for (int p = first; p <= last; ++p) {
     const std::byte *values = page(p) + a.v_offset, *next = page(p + 1) + a.v_offset;
     const float* from = scores + (p - base) * P;
     const Seen seen = seen_of<Q>(t, (p - base) * P, P);
-    int d = 0;
-    for (; d + kVecs * W <= D; d += kVecs * W)
-      values_of<kType, Q, kVecs>(a, values, next, d, seen, from, width, t.keep, out);
-    for (; d < D; d += W)
-      values_of<kType, Q, 1>(a, values, next, d, seen, from, width, t.keep, out);
+    in_turn<Q>([&]<int kFirst, int kCount>() {
+      constexpr int kVecs = fitting(kCount, 64 / W);
+      const float *weights = from + kFirst * width, *keep = t.keep + kFirst;
+      float* to = out + kFirst * D;
+      int d = 0;
+      for (; d + kVecs * W <= D; d += kVecs * W)
+        values_of<kType, kCount, kVecs>(a, values, next, d, seen, weights, width, keep, to);
+      for (; d < D; d += W)
+        values_of<kType, kCount, 1>(a, values, next, d, seen, weights, width, keep, to);
+    });
     for (float& keep : t.keep) keep = 1;
   }
 }
