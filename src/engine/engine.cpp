@@ -133,6 +133,7 @@ void Engine::launch(Flight& flight, bool& settle) {
   runner_->run(flight.batch, step_, std::exchange(follows_, true));
   r.step = step_++;
   r.forward_ns = now_ns() - start;
+  r.ops = backend_->take_op_times();
   runner_->count(flight.batch, r);
   record(flight.batch, r);
   flight.collected = false;
@@ -157,6 +158,7 @@ void Engine::collect(Flight& flight) {
         pool_row(batch.entries[e], position, hidden);
       });
   flight.record.sample_ns = now_ns() - start;
+  for (const OpTime& op : backend_->take_op_times()) flight.record.ops.push_back(op);
   flight.record.wait_ns = backend_->asynchronous() ? through - start : 0;
   flight.record.device_ns = times.busy_ns, flight.record.device_idle_ns = times.idle_ns;
   flight.collected = true;

@@ -188,6 +188,36 @@ TEST(Engine, CancellationFreesEverything) {
   }
 }
 
+TEST(Engine, RecordsTellTheTimeOfOpsWhileTheyAreTimed) {
+  auto engine = make_engine(options(2));
+  auto steps = [&](int seed) {
+    auto before = engine->records();
+    const std::uint64_t first = before.empty() ? 0 : before.back().step + 1;
+    auto stream = *engine->submit(request(seed, 30, 5));
+    drain(*engine);
+    std::vector<StepRecord> records;
+    for (const StepRecord& r : engine->records())
+      if (r.step >= first) records.push_back(r);
+    return records;
+  };
+  engine->time_ops(true);
+  auto timed = steps(1);
+  EXPECT_GE(timed.size(), 5u);
+  for (const StepRecord& r : timed) {
+    double seconds = 0;
+    int attention = 0;
+    for (const OpTime& t : r.ops) {
+      EXPECT_GT(t.seconds, 0) << t.op;
+      seconds += t.seconds;
+      if (std::string_view(t.op) == "attention") attention += static_cast<int>(t.calls);
+    }
+    EXPECT_EQ(attention, engine->model().layers);
+    EXPECT_LE(seconds, 1e-9 * static_cast<double>(r.forward_ns + r.sample_ns));
+  }
+  engine->time_ops(false);
+  for (const StepRecord& r : steps(2)) EXPECT_TRUE(r.ops.empty());
+}
+
 TEST(Engine, RecordsTellWhatEveryStepDid) {
   auto engine = make_engine(options(2));
   auto a = *engine->submit(request(1, 30, 5));

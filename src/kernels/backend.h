@@ -28,6 +28,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -185,7 +186,8 @@ class Backend {
 
   // Times every op from now on, from zero. Called while no op runs.
   void time_ops(bool on) { timing_ = on, depth_ = 0, op_times_.clear(); }
-  const std::vector<OpTime>& op_times() const { return op_times_; }
+  // Those since then, or since the last call.
+  std::vector<OpTime> take_op_times() { return std::exchange(op_times_, {}); }
 
   // Memory and weights; at load only.
   virtual Result<Buffer> allocate(std::int64_t bytes) = 0;

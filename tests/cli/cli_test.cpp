@@ -278,6 +278,22 @@ TEST(Bench, HasEveryFieldAndTheSameHash) {
   expect_refused({"bench", kLlama, "-p", "512", "-n", "4"}, {"516", "128"});
 }
 
+TEST(Bench, TellsWhereTheTimeGoes) {
+  json::object a = vitrine_json(
+      {"bench", kLlama, "-p", "32", "-n", "4", "-r", "1", "--backend", "cpu", "--ops"});
+  bool attention = false;
+  for (const json::value& row : a.at("ops").as_array()) {
+    EXPECT_GT(row.at("prompt_ms").to_number<double>(), 0) << row;
+    EXPECT_GT(row.at("decode_step_ms").to_number<double>(), 0) << row;
+    attention = attention || row.at("op").as_string() == "attention";
+  }
+  EXPECT_TRUE(attention);
+  Exit e = vitrine({"bench", kLlama, "-p", "8", "-n", "2", "-r", "1", "--backend", "cpu", "--ops"});
+  EXPECT_EQ(e.code, 0) << e.err;
+  for (const char* word : {"a prompt, ms", "a decode step, ms", "attention"})
+    EXPECT_THAT(e.out, HasSubstr(word));
+}
+
 TEST(Bench, RunsSeveralSequencesAndRandomWeights) {
   json::object a = vitrine_json(
       {"bench", kLlama, "-p", "16", "-n", "4", "-r", "1", "--sequences", "3", "--backend", "cpu"});

@@ -39,12 +39,19 @@ std::uint64_t hash_logits(const std::vector<float>& row) {
   return hash;
 }
 
+// Seconds of an op in a prompt and in a decode step.
+struct OpRow {
+  const char* op;
+  double prefill = 0, decode = 0;
+};
+
 struct Run {
   double prefill_tok_s, prefill_gflop_s, decode_tok_s, decode_gb_s;
   // Of a decode step: the engine thread's time, in all and by what it does, medians of the steps
   // (some record a graph, or lose the processor); the device's idle time.
   double host_us, plan_us, launch_us, results_us, commit_us, idle_share;
   std::uint64_t hash;
+  std::vector<OpRow> ops;  // if they are timed
 };
 
 // As many generations as there are sequences, side by side; figures from the step records they
@@ -87,6 +94,12 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
   std::vector<double> host, plan, launch, results, commit;  // us of each step
   // Requests come in one after another, so that some steps have fewer sequences than others.
   int most = 0;
+  std::vector<OpRow> ops;
+  auto row = [&](const char* op) -> OpRow& {
+    for (OpRow& r : ops)
+      if (r.op == op) return r;
+    return ops.emplace_back(OpRow{op});
+  };
   for (const StepRecord& r : engine.records())
     if (r.step >= first && r.prefill_tokens == 0) most = std::max(most, r.decode_tokens);
   for (const StepRecord& r : engine.records()) {
@@ -94,8 +107,10 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
     auto ns = static_cast<double>(r.total_ns());
     if (r.prefill_tokens > 0) {
       prefill_ns += ns, prefill_tokens += r.prefill_tokens, flops += r.flops;
+      for (const OpTime& t : r.ops) row(t.op).prefill += t.seconds / sequences;
     } else if (r.decode_tokens == most) {
       decode_ns += ns, decode_tokens += r.decode_tokens;
+      for (const OpTime& t : r.ops) row(t.op).decode += t.seconds;
       bytes += static_cast<double>(r.weight_bytes + r.kv_read_bytes);
       plan.push_back(1e-3 * static_cast<double>(r.plan_ns));
       launch.push_back(1e-3 * static_cast<double>(r.forward_ns));
@@ -105,6 +120,10 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
       busy_ns += static_cast<double>(r.device_ns), idle_ns += static_cast<double>(r.device_idle_ns);
     }
   }
+  for (OpRow& r : ops) r.decode /= static_cast<double>(std::max<std::size_t>(1, host.size()));
+  std::sort(ops.begin(), ops.end(), [](const OpRow& a, const OpRow& b) {
+    return a.prefill + a.decode > b.prefill + b.decode;
+  });
   const auto& logits = streams[0]->logits().at(f.prompt - 1);
   auto per = [](double sum, double by) { return by > 0 ? sum / by : 0; };
   return Run{1e9 * per(prefill_tokens, prefill_ns),
@@ -117,47 +136,14 @@ Result<Run> run_once(Engine& engine, const Flags& f) {
              median(results),
              median(commit),
              per(idle_ns, busy_ns + idle_ns),
-             hash_logits(logits)};
-}
-
-// Seconds of each op in a run of prefill alone, and in one that decodes too, less the former.
-struct OpRow {
-  const char* op;
-  double prefill = 0, decode = 0;
-};
-
-Result<std::vector<OpRow>> time_ops(Engine& engine, Flags f) {
-  std::vector<OpRow> rows;
-  auto row = [&](const char* op) -> OpRow& {
-    for (OpRow& r : rows)
-      if (r.op == op) return r;
-    return rows.emplace_back(OpRow{op});
-  };
-  const int tokens = f.tokens;
-  for (bool decode : {false, true}) {
-    f.tokens = decode ? tokens : 1;
-    engine.time_ops(true);
-    auto run = run_once(engine, f);
-    if (!run.ok()) return run.error();
-    for (const OpTime& t : engine.backend().op_times()) {
-      OpRow& r = row(t.op);
-      if (decode)
-        r.decode = std::max(0.0, t.seconds - r.prefill);
-      else
-        r.prefill = t.seconds;
-    }
-    engine.time_ops(false);
-  }
-  std::sort(rows.begin(), rows.end(), [](const OpRow& a, const OpRow& b) {
-    return a.prefill + a.decode > b.prefill + b.decode;
-  });
-  return rows;
+             hash_logits(logits),
+             std::move(ops)};
 }
 
 void print_ops(const std::vector<OpRow>& rows) {
   double prefill = 0, decode = 0;
   for (const OpRow& r : rows) prefill += r.prefill, decode += r.decode;
-  fmt::print("\n{:<16} {:>20}   {:>20}\n", "op", "prefill ms", "decode ms");
+  fmt::print("\n{:<16} {:>20}   {:>20}\n", "op", "a prompt, ms", "a decode step, ms");
   for (const OpRow& r : rows)
     fmt::print("{:<16} {:>12.2f} {:>5.1f} %   {:>12.2f} {:>5.1f} %\n", r.op, 1e3 * r.prefill,
                prefill > 0 ? 100 * r.prefill / prefill : 0, 1e3 * r.decode,
@@ -187,6 +173,12 @@ Result<int> bench(Flags& f) {
   auto begin = std::chrono::steady_clock::now();
   VT_TRY(auto engine, f.engine.start(file));
   double load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (f.ops && engine->backend().asynchronous() && !f.engine.options.synchronous)
+    return make_error(
+        ErrorCode::kInvalid,
+        "--ops: {} queues its ops and does not wait for them; with --sync-ops it does, "
+        "and they can be timed",
+        engine->backend().description());
   std::vector<double> prefill, gflops, decode, gbs, host, idle;
   std::vector<Peak> peaks;
   std::uint64_t hash = 0;
@@ -213,13 +205,16 @@ Result<int> bench(Flags& f) {
          d_gb = median(gbs);
   std::vector<OpRow> ops;
   if (f.ops) {
-    VT_TRY(ops, time_ops(*engine, f));
+    engine->time_ops(true);
+    VT_TRY(Run timed, run_once(*engine, f));
+    engine->time_ops(false);
+    ops = std::move(timed.ops);
   }
   if (f.json) {
     json::array op_times;
     for (const OpRow& r : ops)
       op_times.push_back(json::object{
-          {"op", r.op}, {"prefill_ms", 1e3 * r.prefill}, {"decode_ms", 1e3 * r.decode}});
+          {"op", r.op}, {"prompt_ms", 1e3 * r.prefill}, {"decode_step_ms", 1e3 * r.decode}});
     print_json(json::object{
         {"backend", engine->backend().description()},
         {"sequences", engine->memory().sequences},
