@@ -110,6 +110,11 @@ void step_rows(const BytesArgs& a, std::int64_t s, int v, const std::byte* super
   }
 }
 
+void fetch(const std::byte* from, int bytes) {
+  for (int line = 0; line < bytes; line += 64)
+    _mm_prefetch(reinterpret_cast<const char*>(from + line), _MM_HINT_T0);
+}
+
 template <typename Format, bool kOne>
 void all_steps(const BytesArgs& a) {
   Vf acc[kVecs];
@@ -117,14 +122,91 @@ void all_steps(const BytesArgs& a) {
   for (std::int64_t s = 0; s < a.steps; ++s) {
     const std::byte* super = a.panel + Format::kSteps.super_at(s);
     const std::byte* step = a.panel + Format::kSteps.at(s);
-    for (int line = 0; line < Format::kSteps.step; line += 64)
-      _mm_prefetch(reinterpret_cast<const char*>(step + 2048 + line), _MM_HINT_T0);
+    fetch(step + 2048, Format::kSteps.step);
     for (int v = 0; v < kVecs; ++v) step_rows<Format, kOne>(a, s, v, super, step, acc[v]);
   }
   for (int v = 0; v < kVecs && kOne; ++v) store(a.acc + v * W, acc[v]);
 }
+#if defined(__AVX512VNNI__)
+
+// Many rows, where a product is one instruction and all else shows: the levels of eight steps stay
+// in the first-level cache for all rows, and the sums of four rows in registers meanwhile.
+constexpr int kManyRows = 32, kDepth = 8, kTogether = 4;
+
+template <typename Format>
+struct Unpacked {
+  Vb q[kDepth][kVecs][kQuads];
+  Scales scales[kDepth][Format::kGroups][kVecs];
+};
+
+// R rows from row m on over n steps from step s on.
+template <typename Format, int R>
+void some_rows(const BytesArgs& a, std::int64_t s, int n, const Unpacked<Format>& w, int m) {
+  constexpr int kGroups = Format::kGroups, kGroupQuads = kQuads / kGroups;
+  Vf acc[R][kVecs];
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < kVecs; ++v)
+      acc[r][v] = s == 0 ? zero() : load(a.acc + (m + r) * kPanel + v * W);
+  for (int d = 0; d < n; ++d)
+    for (int g = 0; g < kGroups; ++g) {
+      const std::int64_t at = (s + d) * a.M + m;
+      const std::int8_t* x = a.rows.q + at * kStep + g * kGroupQuads * 4;
+      int sum[R];
+      Vb dots[R][kVecs];
+      for (int r = 0; r < R; ++r) {
+        sum[r] = a.rows.sums[2 * (at + r) + g];
+        if (kGroups == 1) sum[r] += a.rows.sums[2 * (at + r) + 1];
+        for (Vb& dot : dots[r]) dot = integers(-Format::kBias * sum[r]);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < kGroupQuads; ++i)
+        for (int r = 0; r < R; ++r) {
+          const Vb four = quad(x + r * kStep + 4 * i);
+          for (int v = 0; v < kVecs; ++v)
+            dots[r][v] = Format::product(dots[r][v], w.q[d][v][g * kGroupQuads + i], four);
+        }
+      for (int r = 0; r < R; ++r) {
+        const float scale = a.rows.scale[at + r];
+        for (int v = 0; v < kVecs; ++v) {
+          const Scales& by = w.scales[d][g][v];
+          acc[r][v] = fma(to_float(dots[r][v]), mul(set1(scale), by.scale), acc[r][v]);
+          if constexpr (Format::kOffsets)
+            acc[r][v] = fma(set1(scale * static_cast<float>(sum[r])), by.offset, acc[r][v]);
+        }
+      }
+    }
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < kVecs; ++v) store(a.acc + (m + r) * kPanel + v * W, acc[r][v]);
+}
+
+template <typename Format>
+void many_rows(const BytesArgs& a) {
+  Unpacked<Format> w;
+  for (std::int64_t s = 0; s < a.steps; s += kDepth) {
+    const int n = static_cast<int>(a.steps - s < kDepth ? a.steps - s : kDepth);
+    for (int d = 0; d < n; ++d) {
+      const std::byte* super = a.panel + Format::kSteps.super_at(s + d);
+      const std::byte* step = a.panel + Format::kSteps.at(s + d);
+      fetch(a.panel + Format::kSteps.at(s + d + kDepth), Format::kSteps.step);
+      for (int v = 0; v < kVecs; ++v) {
+        Format::quads(step, v, w.q[d][v]);
+        for (int g = 0; g < Format::kGroups; ++g)
+          w.scales[d][g][v] = Format::scales(super, step, v, g);
+      }
+    }
+    int m = 0;
+    for (; m + kTogether <= a.M; m += kTogether) some_rows<Format, kTogether>(a, s, n, w, m);
+    for (; m < a.M; ++m) some_rows<Format, 1>(a, s, n, w, m);
+  }
+}
+
+#endif
+
 template <typename Format>
 void all_steps(const BytesArgs& a) {
+#if defined(__AVX512VNNI__)
+  if (a.M >= kManyRows) return many_rows<Format>(a);
+#endif
   a.M == 1 ? all_steps<Format, true>(a) : all_steps<Format, false>(a);
 }
 
