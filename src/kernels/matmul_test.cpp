@@ -201,11 +201,12 @@ TEST(Matmul, ARowHasTheSameBitsInEveryBatch) {
       std::int64_t N = 70, K = format.info.block == 1 ? 301 : 512;
       MatrixSource m = arena.matrix(format, N, K);
       auto a = one->pack(m, WeightUse::kMatmul), b = many->pack(m, WeightUse::kMatmul);
-      Tensor x = arena.random({300, K}), alone = arena.f32({300, N});
-      for (std::int64_t t = 0; t < 300; ++t) one->matmul(alone.rows(t, 1), x.rows(t, 1), **a);
-      for (std::int64_t M : {2, 3, 4, 5, 8, 15, 16, 17, 32, 33, 257, 300}) {
+      const std::int64_t rows = 530;  // more than one call takes
+      Tensor x = arena.random({rows, K}), alone = arena.f32({rows, N});
+      for (std::int64_t t = 0; t < rows; ++t) one->matmul(alone.rows(t, 1), x.rows(t, 1), **a);
+      for (std::int64_t M : {2, 3, 4, 5, 8, 15, 16, 17, 32, 33, 257, 530}) {
         Tensor together = arena.f32({M, N});
-        std::int64_t first = 300 - M;
+        std::int64_t first = rows - M;
         many->matmul(together, x.rows(first, M), **b);
         EXPECT_TRUE(same_bits(alone.rows(first, M), together))
             << isa << " " << format.info.name << " " << M;
@@ -221,10 +222,13 @@ TEST(Matmul, Avx2Avx512AndVnniGiveTheSameBits) {
     for (const Format& format : all_formats()) {
       Arena arena;
       MatrixSource m = arena.matrix(format, 64, 512);
-      Tensor x = arena.random({21, 512}), a = arena.f32({21, 64}), b = arena.f32({21, 64});
-      narrow->matmul(a, x, **narrow->pack(m, WeightUse::kMatmul));
-      wide->matmul(b, x, **wide->pack(m, WeightUse::kMatmul));
-      EXPECT_TRUE(same_bits(a, b)) << isa << " " << format.info.name;
+      auto a8 = narrow->pack(m, WeightUse::kMatmul), a16 = wide->pack(m, WeightUse::kMatmul);
+      for (std::int64_t M : {21, 42}) {
+        Tensor x = arena.random({M, 512}), a = arena.f32({M, 64}), b = arena.f32({M, 64});
+        narrow->matmul(a, x, **a8);
+        wide->matmul(b, x, **a16);
+        EXPECT_TRUE(same_bits(a, b)) << isa << " " << format.info.name << " " << M;
+      }
     }
   }
 }

@@ -10,9 +10,8 @@ namespace vitrine {
 namespace cpu {
 namespace {
 
-constexpr std::int64_t kAccBytes =
-    static_cast<std::int64_t>(kAmxMaxPanels) * kAmxMaxRows * kPanel * 4;
-static_assert(kAmxMaxPanels * kAmxMaxRows >= kMaxPanels * kMaxRows);
+constexpr std::int64_t kAccBytes = static_cast<std::int64_t>(kAmxMaxPanels) * kMaxRows * kPanel * 4;
+static_assert(kAmxMaxPanels >= kMaxPanels);
 constexpr std::int64_t kUnpackedBytes = (kBlockK + kStep) * kPanel * 4;
 // As --isa has them, in the order of Isa.
 constexpr const char* kIsaNames[] = {"avx2", "avx512", "vnni", "bf16", "amx"};
@@ -75,7 +74,7 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
     static_assert(kIntegerRowBytes >= kSuper * kStep * 2 &&
                   kIntegerRowBytes >= kSuper * (kStep + 12));
     const std::int64_t blocks = (packed->steps() + kSuper - 1) / kSuper;
-    VT_TRY(prepared_, allocate_host((kAmxMaxRows + 16) * blocks * kIntegerRowBytes));
+    VT_TRY(prepared_, allocate_host((kMaxRows + 16) * blocks * kIntegerRowBytes));
     prepared_steps_ = packed->steps();
   }
   return std::unique_ptr<Weight>(std::move(packed));

@@ -70,7 +70,7 @@ class CpuBackend final : public Backend {
   // Memory of one thread, for all ops.
   struct Worker {
     Buffer memory;
-    float* acc = nullptr;        // kAmxMaxPanels * kAmxMaxRows * kPanel
+    float* acc = nullptr;        // kAmxMaxPanels * kMaxRows * kPanel
     float* unpacked = nullptr;   // (kBlockK + kStep) * kPanel
     float* attention = nullptr;  // attention_scratch()
   };

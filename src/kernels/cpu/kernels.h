@@ -9,7 +9,7 @@
 namespace vitrine::cpu {
 
 // Rows that one matmul call handles; larger M is cut by the caller.
-inline constexpr int kMaxRows = 256;
+inline constexpr int kMaxRows = 512;
 // k of one unpacked block: 128 * 32 floats fit the first-level cache beside the activations.
 inline constexpr int kBlockK = 128;
 
@@ -27,6 +27,21 @@ struct PanelArgs {
   float* unpacked;
 };
 
+// Neighbouring panels of a matrix, or of two matrices, half of them each. With few rows several are
+// read at once, as so many streams; with many they share what is near of the activations.
+struct Panels {
+  const std::byte* first;
+  std::int64_t bytes;  // of one
+  int count;
+  const std::byte* second = nullptr;  // of the other matrix
+  const std::byte* at(int p) const {
+    const int half = second == nullptr ? count : count / 2;
+    return p < half ? first + p * bytes : second + (p - half) * bytes;
+  }
+};
+// Rows that the results of one panel take: tiles write whole sixteens.
+inline constexpr std::int64_t round_rows(std::int64_t M) { return (M + 15) / 16 * 16; }
+
 // int8 activations with a scale per 32 k, for quantised panels. [steps][M][...]: what one step
 // needs is contiguous.
 struct ByteRows {
@@ -36,11 +51,11 @@ struct ByteRows {
 };
 struct BytesArgs {
   PanelType type;
-  const std::byte* panel;
+  Panels panels;
   ByteRows rows;
   std::int64_t steps;
   int M;
-  float* acc;  // (M, 32)
+  float* acc;  // (panel, rows, 32)
 };
 
 enum class KvType : std::uint8_t { kF32, kF16, kBF16 };
@@ -116,21 +131,7 @@ namespace vnni {
 extern const KernelTable kTable;
 }
 
-// Neighbouring panels of a matrix, or of two matrices, half of them each. With few rows several are
-// read at once, as so many streams; with many they share what is near of the activations.
-struct Panels {
-  const std::byte* first;
-  std::int64_t bytes;  // of one
-  int count;
-  const std::byte* second = nullptr;  // of the other matrix
-  const std::byte* at(int p) const {
-    const int half = second == nullptr ? count : count / 2;
-    return p < half ? first + p * bytes : second + (p - half) * bytes;
-  }
-};
 inline constexpr int kMaxPanels = 4;
-// Rows that the results of one panel take: tiles write whole sixteens.
-inline constexpr std::int64_t round_rows(std::int64_t M) { return (M + 15) / 16 * 16; }
 
 // bf16 activations lie as tiles [rows / 16][steps][16 rows][32 k]: what a tile load reads is
 // contiguous. (Rows of a power of two would all fall into the same few lines of the cache.)
@@ -233,8 +234,8 @@ struct IntegerArgs {
 };
 void amx_matmul_integers(const IntegerArgs& args);
 
-// Rows of a call, and panels that share a block of activations in the second-level cache.
-inline constexpr int kAmxMaxRows = 512, kAmxMaxPanels = 16;
+// Panels that share a block of activations in the second-level cache.
+inline constexpr int kAmxMaxPanels = 16;
 // Operations done in `rounds` of two independent tile products, of bf16 and of bytes.
 double amx_flops(std::int64_t rounds);
 double amx_byte_ops(std::int64_t rounds);

@@ -1,5 +1,5 @@
 // Matrix products: threads take groups of panels of 32 outputs; a panel is read once per kMaxRows
-// rows (kAmxMaxRows with AMX).
+// rows.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -221,7 +221,7 @@ void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNo
 CpuBackend::Shared CpuBackend::shared_of(std::span<const MatmulPart> parts) const {
   const Arithmetic arithmetic = arithmetic_of(parts[0].w->dtype(), isa_);
   const bool tiles = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kAmxIntegers;
-  Shared shared{tiles ? kAmxMaxRows : kMaxRows, tiles ? kAmxMaxPanels : kMaxPanels, 1, kMaxPower};
+  Shared shared{kMaxRows, tiles ? kAmxMaxPanels : kMaxPanels, 1, kMaxPower};
   const PackedWeight& w = packed(*parts[0].w);
   const bool rounds = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kBf16;
   if (w.head() && rounds && panel_type(w) == PanelType::kBF16) shared.parts = 2, shared.rows /= 2;
@@ -242,11 +242,11 @@ void CpuBackend::multiply(Worker& worker, const PackedWeight& w, int power, std:
   if (arithmetic == Arithmetic::kBf16)
     return bf16_matmul_panels(
         {panels, static_cast<const std::uint16_t*>(prepared_.data()), steps, M, acc});
+  if (arithmetic == Arithmetic::kBytes)
+    return k_.matmul_bytes(
+        {panel_type(w), panels, byte_rows(prepared_.data(), M, steps), steps, M, acc});
   for (int p = 0; p < count; ++p, acc += round_rows(M) * kPanel) {
-    if (arithmetic == Arithmetic::kBytes)
-      k_.matmul_bytes(
-          {panel_type(w), panels.at(p), byte_rows(prepared_.data(), M, steps), steps, M, acc});
-    else if (arithmetic == Arithmetic::kFp32)
+    if (arithmetic == Arithmetic::kFp32)
       k_.matmul_panel(
           {panel_type(w), panels.at(p), x, w.cols(), w.cols(), M, acc, worker.unpacked});
     else

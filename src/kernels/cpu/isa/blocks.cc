@@ -7,6 +7,7 @@
 // with dot an exact integer. Levels are unsigned bytes (packed.h); what has to be taken off them is
 // taken off the dot product by starting it at -bias * sum(x). Work: the 32 k of one vector of
 // outputs are unpacked to eight vectors of quads and meet every row.
+#include "kernels/cpu/ahead.h"
 #include "kernels/cpu/isa/functions.h"
 #include "kernels/cpu/isa/levels.h"
 
@@ -93,7 +94,7 @@ inline __attribute__((always_inline)) Vf add_group(const ByteRows& rows, std::in
 // One step of one vector of outputs for all rows; of one row it stays in `only`.
 template <typename Format, bool kOne>
 void step_rows(const BytesArgs& a, std::int64_t s, int v, const std::byte* super,
-               const std::byte* step, Vf& only) {
+               const std::byte* step, float* sums, Vf& only) {
   Vb q[kQuads];
   Format::quads(step, v, q);
   for (int g = 0; g < Format::kGroups; ++g) {
@@ -102,7 +103,7 @@ void step_rows(const BytesArgs& a, std::int64_t s, int v, const std::byte* super
       only = add_group<Format>(a.rows, s, g, q, w, only);
     } else {
       for (int m = 0; m < a.M; ++m) {
-        float* to = a.acc + m * kPanel + v * W;
+        float* to = sums + m * kPanel + v * W;
         Vf acc = s == 0 && g == 0 ? zero() : load(to);
         store(to, add_group<Format>(a.rows, s * a.M + m, g, q, w, acc));
       }
@@ -110,28 +111,23 @@ void step_rows(const BytesArgs& a, std::int64_t s, int v, const std::byte* super
   }
 }
 
-void fetch(const std::byte* from, int bytes) {
-  for (int line = 0; line < bytes; line += 64)
-    _mm_prefetch(reinterpret_cast<const char*>(from + line), _MM_HINT_T0);
-}
-
 template <typename Format, bool kOne>
-void all_steps(const BytesArgs& a) {
+void one_panel(const BytesArgs& a, const std::byte* panel, float* sums) {
   Vf acc[kVecs];
   for (Vf& v : acc) v = zero();
   for (std::int64_t s = 0; s < a.steps; ++s) {
-    const std::byte* super = a.panel + Format::kSteps.super_at(s);
-    const std::byte* step = a.panel + Format::kSteps.at(s);
-    fetch(step + 2048, Format::kSteps.step);
-    for (int v = 0; v < kVecs; ++v) step_rows<Format, kOne>(a, s, v, super, step, acc[v]);
+    const std::byte* super = panel + Format::kSteps.super_at(s);
+    const std::byte* step = panel + Format::kSteps.at(s);
+    Near{step + 2048}.fetch((Format::kSteps.step + 63) / 64);
+    for (int v = 0; v < kVecs; ++v) step_rows<Format, kOne>(a, s, v, super, step, sums, acc[v]);
   }
-  for (int v = 0; v < kVecs && kOne; ++v) store(a.acc + v * W, acc[v]);
+  for (int v = 0; v < kVecs && kOne; ++v) store(sums + v * W, acc[v]);
 }
 #if defined(__AVX512VNNI__)
 
 // Many rows, where a product is one instruction and all else shows: the levels of eight steps stay
 // in the first-level cache for all rows, and the sums of four rows in registers meanwhile.
-constexpr int kManyRows = 32, kDepth = 8, kTogether = 4;
+constexpr int kManyRows = 32, kDepth = kSuper, kTogether = 4;
 
 template <typename Format>
 struct Unpacked {
@@ -141,12 +137,12 @@ struct Unpacked {
 
 // R rows from row m on over n steps from step s on.
 template <typename Format, int R>
-void some_rows(const BytesArgs& a, std::int64_t s, int n, const Unpacked<Format>& w, int m) {
+void some_rows(const BytesArgs& a, std::int64_t s, int n, const Unpacked<Format>& w, int m,
+               float* sums) {
   constexpr int kGroups = Format::kGroups, kGroupQuads = kQuads / kGroups;
   Vf acc[R][kVecs];
   for (int r = 0; r < R; ++r)
-    for (int v = 0; v < kVecs; ++v)
-      acc[r][v] = s == 0 ? zero() : load(a.acc + (m + r) * kPanel + v * W);
+    for (int v = 0; v < kVecs; ++v) acc[r][v] = s == 0 ? zero() : load(sums + r * kPanel + v * W);
   for (int d = 0; d < n; ++d)
     for (int g = 0; g < kGroups; ++g) {
       const std::int64_t at = (s + d) * a.M + m;
@@ -176,38 +172,57 @@ void some_rows(const BytesArgs& a, std::int64_t s, int n, const Unpacked<Format>
       }
     }
   for (int r = 0; r < R; ++r)
-    for (int v = 0; v < kVecs; ++v) store(a.acc + (m + r) * kPanel + v * W, acc[r][v]);
+    for (int v = 0; v < kVecs; ++v) store(sums + r * kPanel + v * W, acc[r][v]);
 }
 
 template <typename Format>
+void unpack(const std::byte* panel, std::int64_t s, int n, Unpacked<Format>& to) {
+  for (int d = 0; d < n; ++d) {
+    const std::byte* super = panel + Format::kSteps.super_at(s + d);
+    const std::byte* step = panel + Format::kSteps.at(s + d);
+    for (int v = 0; v < kVecs; ++v) {
+      Format::quads(step, v, to.q[d][v]);
+      for (int g = 0; g < Format::kGroups; ++g)
+        to.scales[d][g][v] = Format::scales(super, step, v, g);
+    }
+  }
+}
+
+// All panels take their turn at the same steps, so that those of the activations stay near.
+template <typename Format>
 void many_rows(const BytesArgs& a) {
+  constexpr int kLines = static_cast<int>(Format::kSteps.super_at(kDepth) / 64);
+  const int turns = a.M / kTogether, lines = (kLines + turns - 1) / turns;
   Unpacked<Format> w;
   for (std::int64_t s = 0; s < a.steps; s += kDepth) {
     const int n = static_cast<int>(a.steps - s < kDepth ? a.steps - s : kDepth);
-    for (int d = 0; d < n; ++d) {
-      const std::byte* super = a.panel + Format::kSteps.super_at(s + d);
-      const std::byte* step = a.panel + Format::kSteps.at(s + d);
-      fetch(a.panel + Format::kSteps.at(s + d + kDepth), Format::kSteps.step);
-      for (int v = 0; v < kVecs; ++v) {
-        Format::quads(step, v, w.q[d][v]);
-        for (int g = 0; g < Format::kGroups; ++g)
-          w.scales[d][g][v] = Format::scales(super, step, v, g);
+    for (int p = 0; p < a.panels.count; ++p) {
+      unpack<Format>(a.panels.at(p), s, n, w);
+      const bool last = p + 1 == a.panels.count;
+      Ahead ahead{a.panels.at(last ? 0 : p + 1) + Format::kSteps.super_at(last ? s + kDepth : s)};
+      float* sums = a.acc + p * round_rows(a.M) * kPanel;
+      int m = 0;
+      for (; m + kTogether <= a.M; m += kTogether) {
+        ahead.fetch(lines);
+        some_rows<Format, kTogether>(a, s, n, w, m, sums + m * kPanel);
       }
+      for (; m < a.M; ++m) some_rows<Format, 1>(a, s, n, w, m, sums + m * kPanel);
     }
-    int m = 0;
-    for (; m + kTogether <= a.M; m += kTogether) some_rows<Format, kTogether>(a, s, n, w, m);
-    for (; m < a.M; ++m) some_rows<Format, 1>(a, s, n, w, m);
   }
 }
 
 #endif
 
 template <typename Format>
-void all_steps(const BytesArgs& a) {
+void all_panels(const BytesArgs& a) {
 #if defined(__AVX512VNNI__)
   if (a.M >= kManyRows) return many_rows<Format>(a);
 #endif
-  a.M == 1 ? all_steps<Format, true>(a) : all_steps<Format, false>(a);
+  for (int p = 0; p < a.panels.count; ++p) {
+    float* sums = a.acc + p * round_rows(a.M) * kPanel;
+    a.M == 1 ? one_panel<Format, true>(a, a.panels.at(p), sums)
+             : one_panel<Format, false>(a, a.panels.at(p), sums);
+  }
 }
 
 }  // namespace
@@ -215,15 +230,15 @@ void all_steps(const BytesArgs& a) {
 void matmul_bytes(const BytesArgs& a) {
   switch (a.type) {
     case PanelType::kQ8:
-      return all_steps<BytesQ8>(a);
+      return all_panels<BytesQ8>(a);
     case PanelType::kQ4:
-      return all_steps<BytesQ4>(a);
+      return all_panels<BytesQ4>(a);
     case PanelType::kQ4K:
-      return all_steps<BytesWithMins<kStepsQ4K, 0>>(a);
+      return all_panels<BytesWithMins<kStepsQ4K, 0>>(a);
     case PanelType::kQ5K:
-      return all_steps<BytesWithMins<kStepsQ5K, 1>>(a);
+      return all_panels<BytesWithMins<kStepsQ5K, 1>>(a);
     case PanelType::kQ6K:
-      return all_steps<BytesQ6K>(a);
+      return all_panels<BytesQ6K>(a);
     default:
       return;
   }
