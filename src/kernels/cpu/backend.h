@@ -80,7 +80,7 @@ class CpuBackend final : public Backend {
     int parts;         // in how many numbers of bf16 an activation is taken
     int power;         // PackedWeight::power() of all
   };
-  Shared shared_of(std::span<const MatmulPart> parts) const;
+  Shared shared_of(std::span<const MatmulPart> parts, std::int64_t rows) const;
   // Activations in the form that the weight's arithmetic takes.
   // In two parts: M rows of the first, then M of what it leaves.
   void prepare(const float* x, std::int64_t M, const PackedWeight& w, const Shared& shared);

@@ -131,7 +131,9 @@ namespace vnni {
 extern const KernelTable kTable;
 }
 
+// Panels that a thread takes at a time: so many, or with few rows as many as have so many bytes.
 inline constexpr int kMaxPanels = 4;
+inline constexpr std::int64_t kStreamBytes = 512 * 1024;
 
 // bf16 activations lie as tiles [rows / 16][steps][16 rows][32 k]: what a tile load reads is
 // contiguous. (Rows of a power of two would all fall into the same few lines of the cache.)

@@ -148,7 +148,7 @@ void CpuBackend::over_results(const PackedWeight& w, std::int64_t first, int cou
 
 // Products that take the same prepared activations, as one job of the pool.
 void CpuBackend::multiply_all(std::span<const MatmulPart> parts, Tensor x, bool add) {
-  const Shared shared = shared_of(parts);
+  const Shared shared = shared_of(parts, x.dim(0));
   auto items_of = [&](const PackedWeight& w) {
     const std::int64_t group = panels_at_once(w, shared.panels);
     return (w.panels() + group - 1) / group;
@@ -194,7 +194,7 @@ void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNo
   const float* biases[] = {gate_bias.defined() ? gate_bias.f32() : nullptr,
                            up_bias.defined() ? up_bias.f32() : nullptr};
   const MatmulPart both[] = {{out, &gate, gate_bias}, {out, &up, up_bias}};
-  const Shared shared = shared_of(both);
+  const Shared shared = shared_of(both, x.dim(0));
   const std::int64_t group = panels_at_once(g, std::max(1, shared.panels / 2));
   for (std::int64_t t = 0; t < x.dim(0); t += shared.rows) {
     const int M = static_cast<int>(std::min<std::int64_t>(shared.rows, x.dim(0) - t));
@@ -218,11 +218,15 @@ void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNo
   }
 }
 
-CpuBackend::Shared CpuBackend::shared_of(std::span<const MatmulPart> parts) const {
+CpuBackend::Shared CpuBackend::shared_of(std::span<const MatmulPart> parts,
+                                         std::int64_t rows) const {
   const Arithmetic arithmetic = arithmetic_of(parts[0].w->dtype(), isa_);
   const bool tiles = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kAmxIntegers;
-  Shared shared{kMaxRows, tiles ? kAmxMaxPanels : kMaxPanels, 1, kMaxPower};
   const PackedWeight& w = packed(*parts[0].w);
+  // Few rows read longer streams from memory so; with many, the sums of few panels stay near.
+  const auto most = static_cast<int>(std::clamp<std::int64_t>(
+      rows <= 16 ? kStreamBytes / w.panel_bytes() : 0, kMaxPanels, kAmxMaxPanels));
+  Shared shared{kMaxRows, tiles ? kAmxMaxPanels : most, 1, kMaxPower};
   const bool rounds = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kBf16;
   if (w.head() && rounds && panel_type(w) == PanelType::kBF16) shared.parts = 2, shared.rows /= 2;
   for (const MatmulPart& part : parts)
