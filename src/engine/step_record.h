@@ -36,7 +36,7 @@ struct StepRecord {
   std::int64_t weight_bytes = 0;  // read once a step, whatever the number of rows
   std::int64_t kv_read_bytes = 0, kv_write_bytes = 0;
   std::vector<StepEntry> entries = {};
-  std::vector<OpTime> ops = {};  // while they are timed; an op may be there twice: before the head
+  std::vector<OpTime> ops = {};  // while they are timed; one may be there twice: also for the head
 
   std::int64_t total_ns() const { return plan_ns + forward_ns + sample_ns + commit_ns; }
   // Of the engine's own thread. Where the backend computes on the host, that is part of it.

@@ -224,8 +224,10 @@ CpuBackend::Shared CpuBackend::shared_of(std::span<const MatmulPart> parts,
   const bool tiles = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kAmxIntegers;
   const PackedWeight& w = packed(*parts[0].w);
   // Few rows read longer streams from memory so; with many, the sums of few panels stay near.
+  // (A format without a layout of its own has no panels in memory.)
+  const std::int64_t stream = rows <= 16 ? kStreamBytes : 0;
   const auto most = static_cast<int>(std::clamp<std::int64_t>(
-      rows <= 16 ? kStreamBytes / w.panel_bytes() : 0, kMaxPanels, kAmxMaxPanels));
+      stream / std::max<std::int64_t>(1, w.panel_bytes()), kMaxPanels, kAmxMaxPanels));
   Shared shared{kMaxRows, tiles ? kAmxMaxPanels : most, 1, kMaxPower};
   const bool rounds = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kBf16;
   if (w.head() && rounds && panel_type(w) == PanelType::kBF16) shared.parts = 2, shared.rows /= 2;
