@@ -11,6 +11,7 @@ vt_packages() {
 
 # What only the tests need. Node often comes from elsewhere, so the programs are looked for.
 vt_test_packages() {
+  command -v curl >/dev/null || echo curl
   command -v node >/dev/null || echo nodejs
   command -v npm >/dev/null || echo npm
 }
