@@ -40,8 +40,8 @@ CpuFeatures detect() {
   f.avx512_vnni = f.avx512 && (c7 & (1u << 11));
   f.avx512_bf16 = f.avx512 && (a71 & (1u << 5));
   bool tiles = (xcr0 & (3ull << 17)) == (3ull << 17);
-  // Tiles, their products of bytes and of bf16, and AVX-512 for halves and for bytes (VBMI), by
-  // which weights become tiles.
+  // AMX tiles with int8 and bf16 products, and the AVX-512 extensions (FP16, VBMI) that unpack
+  // weights into tiles.
   constexpr unsigned kAmx = (1u << 24) | (1u << 25) | (1u << 22) | (1u << 23), kVbmi = 1u << 1;
   f.amx = f.avx512_bf16 && f.avx512_vnni && tiles && (c7 & kVbmi) && (d7 & kAmx) == kAmx &&
           request_amx();

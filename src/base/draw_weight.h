@@ -19,9 +19,9 @@ inline constexpr std::uint64_t kWeightOne = std::uint64_t{1} << kWeightBits;
 // kMaxVocab weights of at most kWeightOne each sum below 2^64.
 inline constexpr std::size_t kMaxVocab = std::size_t{1} << 20;
 
-// min(x, cap) for x, cap >= 0. Compared as integers, which order such doubles alike: a comparison
-// of doubles may trap on NaN, so the compiler keeps it as a branch and the loop around it stays
-// scalar.
+// min(x, cap) for x, cap >= 0. Compared as integers, which have the same order for non-negative
+// doubles: a comparison of doubles may trap on NaN, so the compiler keeps it as a branch and the
+// loop around it stays scalar.
 constexpr double capped(double x, double cap) {
   return std::bit_cast<double>(
       std::min(std::bit_cast<std::int64_t>(x), std::bit_cast<std::int64_t>(cap)));

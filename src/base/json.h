@@ -1,4 +1,4 @@
-// JSON is Boost.JSON. One parse function, so that every document meets the same limits.
+// JSON is Boost.JSON. One parse function, so that the same limits apply to every document.
 #pragma once
 
 #include <boost/json.hpp>

@@ -17,9 +17,9 @@
 namespace vitrine {
 namespace {
 
-// What is mapped, for the handler of SIGBUS, which may take no lock: a place belongs to the file
-// whose `end` is not zero. More files than places are mapped without a place, and a read beyond
-// the end of one of those ends the process as the system has it.
+// The mapped files, for the handler of SIGBUS, which may take no lock. An entry is in use when its
+// `end` is not zero. Files beyond the size of the table are mapped without an entry: a read past
+// the end of one of those ends the process with a plain SIGBUS.
 struct Place {
   std::atomic<std::uintptr_t> begin = 0, end = 0;
   std::array<char, 512> path = {};
@@ -31,7 +31,7 @@ void say(const char* text) {
   [[maybe_unused]] auto written = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
-// A file that is cut short while it is mapped has no bytes to go on with.
+// A file was truncated while it was mapped. There is nothing to continue with: report and exit.
 void on_bus_error(int signal, siginfo_t* info, void*) {
   auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
   for (const Place& p : places)

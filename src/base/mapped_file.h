@@ -1,5 +1,5 @@
-// A file's bytes, read-only, mapped for the object's life. A read beyond the end of a file that
-// another process cut short meanwhile ends this one with a message that names the file.
+// A file's bytes, mapped read-only for the object's lifetime. If another process truncates the file
+// meanwhile, a read beyond its new end terminates this process with a message that names the file.
 #pragma once
 
 #include <cstddef>

@@ -18,8 +18,8 @@ enum class ErrorCode {
   kUnsupported,  // well formed, but not something this build can do
   kInvalid,      // an argument outside what is allowed
   kTooLarge,     // over a limit that is named in the message
-  kUnavailable,  // the machine would not (open, map, allocate)
-  kBusy,         // no room now; the same later may work
+  kUnavailable,  // the system refused (open, map, allocate)
+  kBusy,         // no capacity now; a retry may succeed
 };
 
 const char* error_code_name(ErrorCode code);

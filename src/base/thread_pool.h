@@ -2,7 +2,7 @@
 //
 // Built for many short jobs in a row: a job is published by one atomic store, items are taken by
 // one atomic add, and workers spin for a moment between jobs before they sleep. A worker that is
-// not running when a job comes holds nobody up: the job ends when its items are done. run() may be
+// not running when a job starts delays nothing: the job ends when its items are done. run() may be
 // called from one thread at a time and must not be nested.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace vitrine {
 
 class ThreadPool {
  public:
-  // `threads` in all, the caller included; at least 1. Throws std::system_error when the machine
-  // will not start that many.
+  // `threads` in all, the caller included; at least 1. Throws std::system_error when the system
+  // cannot start that many.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -56,8 +56,9 @@ class ThreadPool {
   void stop();
   void worker_loop(int worker);
 
-  // Items in the upper half, next item in the lower: one atomic add takes an item and tells whether
-  // it is one. job_ and context_ stay put while an item is out, because run() waits for all.
+  // Number of items in the upper half, next item in the lower: one atomic add takes an item and
+  // tells whether it exists. job_ and context_ do not change while an item runs, because run()
+  // waits for all items.
   std::atomic<std::uint64_t> ticket_{0};
   std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::uint32_t> done_{0};
