@@ -14,8 +14,8 @@
 namespace vitrine::load {
 namespace {
 
-// A closed-loop client whose request failed rests, or a server that refuses at once would be asked
-// as fast as the machine can.
+// A closed-loop client pauses after a failed request. Otherwise it would flood a server that
+// refuses at once.
 constexpr auto kRestAfterFailure = std::chrono::milliseconds(50);
 constexpr std::size_t kMaxErrorText = 300;
 
@@ -61,7 +61,7 @@ class Worker final : public HttpHandler {
       : client_(client), connection_(io, endpoints, *this), rest_(io) {}
   void start(const Target& target, const PlannedRequest& planned, double scheduled, double now,
              double timeout_s);
-  // Calls f after a while.
+  // Calls f after a delay.
   template <typename F>
   void rest(F f) {
     rest_.expires_after(kRestAfterFailure);
@@ -182,7 +182,8 @@ PlannedRequest Client::take_next() {
   return plan_request(spec_, phase_.first + phase_.stride * taken_++);
 }
 
-// The next arrival comes its gap after `after`, the arrival before it, however late we are.
+// The next arrival is scheduled one gap after the previous one (`after`), even when the client is
+// late.
 void Client::schedule_arrival(double after) {
   Waiting next{take_next(), after};
   next.scheduled += next.planned.gap_s;

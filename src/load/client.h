@@ -1,5 +1,5 @@
-// Sends a load to a server over HTTP/1.1 and records what comes back. One thread, no locks: the
-// client has to stay out of the way of a server on the same two cores.
+// Sends a load to a server over HTTP/1.1 and records what comes back. One thread, no locks, so that
+// it takes little CPU from a server on the same machine.
 #pragma once
 
 #include <string>

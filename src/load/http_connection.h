@@ -18,7 +18,7 @@ using Endpoints = asio::ip::tcp::resolver::results_type;
 
 enum class HttpEnd { kWhole, kBroken, kConnect, kTimeout };
 
-// Who asked. Both calls come from the io_context's thread, never from within send().
+// The sender of a request. Both calls come from the io_context's thread, never from within send().
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
@@ -55,7 +55,7 @@ class HttpConnection {
   bool active_ = false;  // a request is on its way
   bool reused_ = false;  // the connection answered one before
   bool heard_ = false;   // a byte of this answer has come
-  int round_ = 0;        // connections so far: callbacks of an older one are void
+  int round_ = 0;        // connections so far; callbacks of older ones are ignored
 };
 
 }  // namespace vitrine::load

@@ -79,7 +79,7 @@ bool ResponseParser::feed(std::string_view bytes, std::string& body) {
         body += bytes;
         bytes = {};
         break;
-      case State::kDone:  // bytes nobody asked for
+      case State::kDone:  // bytes after the response
       case State::kBad:
         state_ = State::kBad;
         break;

@@ -11,7 +11,8 @@ namespace vitrine::load {
 
 class ResponseParser {
  public:
-  // Appends to `body` what `bytes` holds of it. False: not a response; say no more.
+  // Appends to `body` the part of it that `bytes` holds. False: not an HTTP response; do not feed
+  // it further.
   bool feed(std::string_view bytes, std::string& body);
   // The connection was closed. True when the response is whole.
   bool close();
@@ -58,7 +59,7 @@ class SseParser {
         has_data_ = false;
       }
   }
-  // Something was begun and not ended by an empty line.
+  // An event has begun and was not ended by an empty line.
   bool partial() const { return !line_.empty() || has_data_; }
   // A line over the limit was cut.
   bool overflow() const { return overflow_; }

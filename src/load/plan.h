@@ -1,5 +1,5 @@
-// What a load is made of. Request i is a function of the seed and i alone, so two servers, or two
-// policies of one, get the very same load whatever their speed.
+// The requests of a load. Request i is a function of the seed and i alone, so two servers, or two
+// policies of one server, get the same load whatever their speed.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct LoadSpec {
   int vocab = 0;  // prompt ids are below it
   int max_connections = 2000;
   double timeout_s = 600;  // of one request
-  int slow_readers = 0;    // clients beside these that read a byte a second
+  int slow_readers = 0;    // further clients, which read a byte a second
   int slow_tokens = 1024;  // length of the answers they ask for
 };
 json::object to_json(const LoadSpec& spec);

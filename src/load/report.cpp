@@ -6,7 +6,7 @@
 namespace vitrine::load {
 namespace {
 
-// Three digits that matter, and no more than two after the point.
+// Three significant digits, at most two after the point.
 std::string number(double x) {
   double size = std::abs(x);
   if (size == std::floor(size) && size < 1e15) return fmt::format("{:.0f}", x);
@@ -24,7 +24,7 @@ std::string length_text(const LengthSpec& spec) {
                      spec.limit());
 }
 
-// Of two zeros 1; nothing sensible when only the divisor is 0.
+// 1 for two zeros; undefined when only the divisor is 0.
 std::string ratio_text(double a, double b) {
   if (b == 0) return a == 0 ? "" : "-";
   return fmt::format("{:.2f}", a / b);

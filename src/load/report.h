@@ -1,4 +1,4 @@
-// A load's figures for people: aligned tables.
+// The results of a load as aligned tables.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A server started for the time of a measurement, as a child process.
+// A server as a child process, for the duration of a measurement.
 #pragma once
 
 #include <sys/types.h>

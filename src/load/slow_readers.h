@@ -1,5 +1,6 @@
-// Clients that ask for long answers and read a byte a second. They are part of no statistics: the
-// question is what they do to the others. On a thread of their own, until this is destroyed.
+// Clients that ask for long answers and read a byte a second. They are not part of the statistics;
+// the question is how much they slow down others. They run on their own thread until this is
+// destroyed.
 #pragma once
 
 #include <memory>

@@ -20,7 +20,7 @@ struct Spread {
 };
 Spread spread_of(std::vector<double> values);
 
-// What a request has to keep to count as goodput.
+// The limits within which a request counts as goodput.
 struct Slo {
   std::optional<double> ttft_ms, tpot_ms;
 };
@@ -46,7 +46,7 @@ struct Summary {
   Spread itl_ms;             // between two frames of a stream
   Spread e2e_ms;             // in open loop from the scheduled arrival
 
-  // How far the client itself can be trusted:
+  // Whether the client itself was a bottleneck:
   double client_cpu = 0;   // share of one core
   double late_ms_p99 = 0;  // sent after the scheduled time
 };

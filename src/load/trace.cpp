@@ -17,8 +17,8 @@ const json::object* object_at(const json::object& object, std::string_view key) 
   return v != nullptr ? v->if_object() : nullptr;
 }
 
-// A frame stands for output when it has text, or does not say that the text is over (the text of a
-// token may be empty).
+// A frame counts as output when it has text or is not the final one (the text of a token may be
+// empty).
 bool has_output(const json::object& frame) {
   const json::value* choices = frame.if_contains("choices");
   if (choices == nullptr || !choices->is_array() || choices->get_array().empty()) return false;

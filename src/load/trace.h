@@ -17,7 +17,7 @@ enum class Outcome {
   kStreamError,  // 200, then an error frame
   kBroken,       // not HTTP, not JSON, or it ended in the middle
   kConnect,      // no connection
-  kTimeout,      // the client waited no longer
+  kTimeout,      // the client gave up
 };
 const char* outcome_name(Outcome outcome);
 
@@ -35,7 +35,7 @@ struct RequestTrace {
   int cached_tokens = 0;
   int output_tokens = 0;    // by the server's usage; without one, the frames with text
   std::vector<float> gaps;  // between frames with text
-  std::string error;        // what went wrong, for people
+  std::string error;        // a message
 };
 
 struct LoadTrace {
