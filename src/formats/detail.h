@@ -10,8 +10,8 @@
 
 namespace vitrine::detail {
 
-// Bounds on what a file may ask for, well above every published model. They keep the memory that
-// opening takes small where the file's own size does not.
+// Bounds on what a file may ask for, well above every published model. They bound the memory that
+// opening takes where the file's size does not.
 inline constexpr std::size_t kMaxTensors = std::size_t{1} << 18;
 inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr std::size_t kMaxKeys = std::size_t{1} << 16;

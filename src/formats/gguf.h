@@ -21,7 +21,7 @@ struct GgufImage {
   std::vector<TensorInfo> tensors;
 };
 
-// Checks everything but the names' uniqueness over several files. `name` stands in the errors.
+// Checks everything except that names are unique over several files. `name` appears in errors.
 Result<GgufImage> parse_gguf(std::span<const std::byte> bytes, const std::string& name);
 
 class GgufLoader {

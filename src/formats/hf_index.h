@@ -16,7 +16,7 @@ struct ShardIndex {
   std::vector<std::pair<std::string, std::uint32_t>> tensors;  // name, number of its file; sorted
 };
 
-// `name` stands in the errors.
+// `name` appears in errors.
 Result<ShardIndex> parse_shard_index(std::string_view json, const std::string& name);
 
 }  // namespace vitrine

@@ -1,5 +1,5 @@
 // JSON as a stream of events, for documents that must not be held as a tree: a hostile header then
-// costs no more memory than what the receiver keeps of it.
+// costs no more memory than the receiver chooses to keep.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // ModelFile: what a GGUF file or a Hugging Face folder holds, in one form.
 //
 // Nothing is copied: tensors are views of mapped (or embedded) bytes, checked at open so that every
-// view lies inside its file and has exactly the bytes that its shape and type need.
-// Immutable after open; may be read from any thread. A file that another process truncates while it
-// is mapped ends this one at the next read of the lost pages (base/mapped_file.h).
+// view lies inside its file and has exactly the bytes that its shape and type need. Immutable after
+// open; may be read from any thread. If another process truncates the mapped file, the next read of
+// the lost pages terminates this process (base/mapped_file.h).
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct TensorInfo {
   std::span<const std::byte> data;  // exactly the tensor's bytes
 };
 
-// What the model's authors ask for when nobody says otherwise (generation_config.json, GGUF keys).
+// Defaults that the model's authors recommend (generation_config.json, GGUF keys).
 struct GenerationDefaults {
   std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty;
   std::optional<std::int64_t> top_k, max_new_tokens;

@@ -1,5 +1,5 @@
 // Models made of random numbers: the shape of a known model, in memory, so that speed can be
-// measured without files. They compute like real ones and say nothing sensible.
+// measured without files. They compute like real ones; their output is meaningless.
 #pragma once
 
 #include <memory>

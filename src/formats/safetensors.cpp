@@ -15,7 +15,7 @@ using detail::JsonEvent;
 using detail::quote_name;
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;
-// Values of __metadata__ may be long (training settings); they are passed over, not kept.
+// Values of __metadata__ may be long (training settings); they are skipped, not stored.
 constexpr std::size_t kMaxText = 1 << 20;
 
 struct Entry {
@@ -196,7 +196,8 @@ class HeaderSink : public detail::JsonSink {
     const Shape& shape = entry_.info.shape;
     std::int64_t bytes = type_->bytes;
     bool empty = false;
-    // Zeros are left out of the product: nobody who multiplies some of the dimensions may overflow.
+    // Zeros are left out of the product, so that multiplying any subset of the dimensions cannot
+    // overflow.
     for (int i = 0; i < shape.rank(); ++i) {
       empty = empty || shape[i] == 0;
       if (shape[i] != 0 && __builtin_mul_overflow(bytes, shape[i], &bytes))

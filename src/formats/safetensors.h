@@ -13,7 +13,7 @@
 
 namespace vitrine {
 
-// The tensors as views of `bytes`, in the order of their data. `name` stands in the errors.
+// The tensors as views of `bytes`, in the order of their data. `name` appears in errors.
 Result<std::vector<TensorInfo>> parse_safetensors(std::span<const std::byte> bytes,
                                                   const std::string& name);
 
