@@ -69,7 +69,7 @@ std::size_t gather(std::span<const float> logits, const std::uint64_t* weights, 
 }
 
 // Calls f(i) for every i with logits[i] > threshold, ascending; f may raise the threshold, and
-// stops all by returning false. Few pass where it matters, so eight are looked at together.
+// stops all by returning false. Usually few pass, so eight are compared at a time.
 template <typename F>
 void for_each_above(std::span<const float> logits, const float& threshold, F f) {
   std::size_t i = 0;
@@ -217,7 +217,7 @@ void Candidates::keep_within(double limit) {
                                     [&](const Candidate& c) { return keep(c.logit); });
     count_ = static_cast<std::size_t>(end - items().begin());
   } else {
-    // A threshold surely below what is kept; the definition decides.
+    // A threshold that is certainly below what is kept; the exact definition then decides.
     const auto around =
         static_cast<float>(std::max<double>(max_ - limit / scale_ * 1.000001, -kMost));
     const float threshold = std::nextafter(around - std::fabs(around) * 1e-6f, kMasked);
@@ -277,8 +277,8 @@ void Candidates::sum_buckets(double centre) {
   for (std::size_t i = 0; i < count_; ++i) scratch_.sums[buckets[i]] += scratch_.weights[i];
 }
 
-// Lists the dense candidates near the best, if they are few and reach `target`: then no other
-// matters. Mostly so.
+// The usual case: lists the dense candidates near the best, if they are few and their weights reach
+// `target`; no other candidate matters then.
 void Candidates::list_near(std::uint64_t target) {
   constexpr double kNats = 12;
   constexpr std::size_t kMany = 4096;

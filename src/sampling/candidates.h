@@ -2,10 +2,10 @@
 // cut.
 //
 // The order of candidates, wherever one is needed (cuts, ties, drawing), is fixed: descending
-// logit, then ascending id. Nothing here sorts more than it must: a set starts as a view of the
-// model's logits (dense), becomes a list at the first cut, and is only ever partitioned around the
-// place in the order that a cut or a draw asks for: mostly among the few near the best, else a
-// histogram finds the neighbourhood; a quickselect finds the place in it. Weights are integers
+// logit, then ascending id. Nothing is sorted in full: a set starts as a view of the model's logits
+// (dense), becomes a list at the first cut, and is partitioned only around the place in the order
+// that a cut or a draw needs. That place is usually among the few tokens near the best; otherwise a
+// histogram finds its bucket and a quickselect the place in it. Weights are integers
 // (base/draw_weight.h), so the outcome is the same as that of a full sort.
 #pragma once
 
@@ -52,7 +52,7 @@ class Candidates {
   template <typename Table, typename F>
   void edit(const Table& table, F f);
 
-  // Multiplies all logits by `factor`, > 0. Keeps the order, so nothing is touched until needed.
+  // Multiplies all logits by `factor`, > 0. The order does not change, so this is applied lazily.
   void scale(double factor) {
     scale_ *= factor;
     weighed_ = false;
@@ -77,7 +77,7 @@ class Candidates {
   double nats(float logit) const { return (static_cast<double>(max_) - logit) * scale_; }
   std::span<Candidate> items() { return {scratch_.items.data(), count_}; }
 
-  void own();          // edits are about to come: copies the view, applies the pending factor
+  void own();          // before an edit: copies the view, applies the pending factor
   void refresh_max();  // after edits and after cuts that may have dropped the best
   void weigh();        // brings total_ up to date, and the weights of a list
   std::uint64_t weigh_list();

@@ -23,8 +23,8 @@ struct DrawSpec {
   std::uint64_t position;                     // index of the token in its sequence
   bool logprob = true;                        // costs a pass of exponentials over the vocabulary
   std::span<const std::int32_t> banned = {};  // tokens that cannot be drawn here
-  std::int32_t forced = -1;                   // the token that is drawn, whatever else; -1: none
-  // Bits of the only tokens that can be, by id, and further ones; null: all can.
+  std::int32_t forced = -1;  // this token is drawn, whatever the logits say; -1: none
+  // Bits of the tokens that are allowed, by id, and a list of further ones; null: all are allowed.
   const std::vector<std::uint64_t>* allowed = nullptr;
   std::span<const std::int32_t> also_allowed = {};
 };
@@ -45,8 +45,8 @@ class Chain {
   Choice sample(std::span<const float> logits, SamplerState& history, const DrawSpec& draw,
                 Scratch& scratch) const;
 
-  // The same as a device would do it; none when a transform is the host's alone or the order is not
-  // the default one.
+  // The same draw as parameters for a device; none when a transform runs only on the host or the
+  // order is not the default one.
   std::optional<DeviceDraw> on_device() const;
   // False: a SamplerState() that tracks nothing is enough.
   bool uses_history() const;

@@ -1,6 +1,6 @@
-// The tokens a sequence has seen, as far as sampling cares: which occur in its prompt or output,
-// and how often in the output. Size is proportional to the distinct tokens; nothing allocates after
-// construction. Owned by one sequence, used by the engine's thread only.
+// What samplers know of a sequence's tokens: which occur in its prompt or output, and how often in
+// the output. Size is proportional to the distinct tokens; nothing allocates after construction.
+// Owned by one sequence, used by the engine's thread only.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class SamplerState {
   // Room for `max_output` accepted tokens after `prompt`. Ids outside [0, vocab) are ignored.
   SamplerState(std::span<const std::int32_t> prompt, std::size_t max_output, std::size_t vocab);
 
-  // Counts an output token. Past the room asked for, tokens not seen before are not added.
+  // Counts an output token. After `max_output` tokens, tokens not seen before are not added.
   void accept(std::int32_t token);
 
   std::span<const Entry> entries() const { return entries_; }

@@ -1,5 +1,5 @@
-// What a request, the flags or a model's generation_config say about sampling, before and after the
-// three are laid over each other. Values are checked when they are set; a SamplingParams is valid.
+// Sampling settings of a request, of the flags or of a model's generation_config, and their
+// combination. Values are checked when they are set; a SamplingParams is valid.
 #pragma once
 
 #include <array>
@@ -60,7 +60,7 @@ class SamplingParams {
   void set_seed(std::uint64_t seed) { seed_ = seed; }
   std::optional<std::uint64_t> seed() const { return seed_; }
 
-  // What only a model can tell: ids of the logit bias are below `vocab`.
+  // The check that needs a model: ids of the logit bias are below `vocab`.
   Status check_vocab(std::size_t vocab) const;
 
   // Takes from `lower` what is not set here.

@@ -10,7 +10,7 @@ constexpr PresetValue kFactual[] = {
     {"temperature", 0.3}, {"top_k", 40}, {"top_p", 0.9}, {"min_p", 0.05}};
 constexpr PresetValue kChat[] = {
     {"temperature", 0.7}, {"top_k", 40}, {"top_p", 0.95}, {"min_p", 0.02}};
-// min_p keeps high temperatures sane: what it drops depends on how sure the model is.
+// min_p makes high temperatures usable: what it drops depends on how certain the model is.
 constexpr PresetValue kCreative[] = {
     {"temperature", 1.0}, {"top_k", 0}, {"top_p", 1}, {"min_p", 0.05}, {"presence_penalty", 0.2}};
 constexpr PresetValue kBrainstorm[] = {{"temperature", 1.3},

@@ -36,7 +36,7 @@ void ReasoningLimit::accept(std::int32_t token) {
       if (follow(budget_.end, static_cast<std::size_t>(budget_.closing), token)) {
         leave();
       } else if (++used_ >= budget_.tokens) {
-        // What there is of the end already counts.
+        // Tokens of the end tag that are already there count.
         state_ = State::kEnding;
       }
       break;

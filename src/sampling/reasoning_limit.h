@@ -1,6 +1,6 @@
-// A budget for a model's reasoning, over token ids: once that many tokens have been thought, the
-// tokens that end the reasoning are drawn whatever the logits say. A pure function of the tokens so
-// far, like everything that draws. Allocates nothing after it is made.
+// A budget for a model's reasoning, over token ids: after that many tokens of reasoning, the tokens
+// that end it are drawn whatever the logits say. A pure function of the tokens so far, like
+// everything that draws. Allocates nothing after it is made.
 #pragma once
 
 #include <cstdint>

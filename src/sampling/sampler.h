@@ -15,7 +15,7 @@
 //
 // A request may name another order ("samplers": ["top_k", "temperature"]). A transform that the
 // list leaves out is not applied, whatever its parameters say, with one exception: logit_bias is a
-// constraint rather than a taste, and runs first when it is not listed.
+// constraint, not a preference, and runs first when it is not listed.
 #pragma once
 
 #include <cstddef>
@@ -66,7 +66,7 @@ struct SamplerDef {
   bool (*active)(std::span<const double> values, const BiasTable& bias) = nullptr;
   // On the step path: must not allocate. Leaves at least one candidate.
   void (*apply)(Candidates& candidates, const SamplerInput& in);
-  // Enters its values for a device to do the same. Null: only the host can.
+  // Translates its values for a draw on the device. Null: runs only on the host.
   void (*on_device)(DeviceDraw& draw, std::span<const double> values) = nullptr;
 };
 

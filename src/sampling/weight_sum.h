@@ -1,4 +1,4 @@
-// The total weight of a vocabulary, the one pass over it that a draw cannot do without.
+// The total weight of a vocabulary: the one pass over all tokens that a draw always needs.
 #pragma once
 
 #include <cstdint>
