@@ -1,9 +1,9 @@
 // Tool calls while they are being written: the name as soon as it is certain, arguments as they
 // come.
 //
-// What has begun like a call is one, and its arguments are passed on as the model wrote them; what
-// never does is held until its end and then is a call, several, or text. Both are decided by the
-// bytes alone, not by how they were cut.
+// Text that begins like a call is a call, and its arguments are passed on as the model writes them.
+// Other text is held until its end and then read as a call, several calls, or plain text. The
+// result depends on the bytes only, not on how they were cut into pieces.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace vitrine {
 // The text of one JSON object or list, from its first bracket to its last.
 class ArgumentStream {
  public:
-  // Passes on what belongs to it; how many bytes that were. White space in front is dropped.
+  // Passes on the bytes that belong to it and returns how many. Leading white space is dropped.
   std::size_t push(std::string_view text, ChatOutput& out);
   bool done() const { return done_; }
   bool quoted() const { return quoted_; }  // inside a string
@@ -31,7 +31,7 @@ class ArgumentStream {
 class CallStream {
  public:
   void push(std::string_view text, ChatOutput& out);
-  // The end: the text that is no call, if there is any.
+  // The end of the answer: returns the text that is not a call, if any.
   std::string finish(ChatOutput& out);
   bool quoted() const { return state_ == State::kArguments && arguments_.quoted(); }
   bool begun() const { return begun_; }  // some call was read
@@ -42,7 +42,7 @@ class CallStream {
     kHeader,     // in one, before its arguments
     kArguments,  //
     kTail,       // behind them
-    kHold,       // something else: it is looked at when it is complete
+    kHold,       // something else: parsed when it is complete
   };
   void header(char c, ChatOutput& out);
   void tail(char c);

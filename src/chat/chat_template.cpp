@@ -57,7 +57,7 @@ Result<std::vector<std::pair<std::string, std::string>>> from_gguf(const Meta& m
   return out;
 }
 
-// The caller's text; templates deal in characters.
+// The caller's text. Templates count characters, so it must be valid UTF-8.
 Text words(const std::string& text) {
   return Text(utf8_valid(text) ? text : utf8_sanitize(text), true);
 }
@@ -114,7 +114,7 @@ Status ChatTemplate::add(std::string name, std::string source) {
   std::string where = origin_;
   if (name != "default") where += fmt::format(" ({})", name);
   VT_TRY(auto made, jinja::Template::parse(source, "chat template of " + where));
-  // What a template with tools says of the format counts; otherwise the default one.
+  // The format of tool calls is recognised from the default template and the one for tools.
   if (source_.empty() || name == "default" || name == kToolUse) source_ += source;
   templates_.emplace_back(std::move(name), std::move(made));
   return Ok{};
@@ -172,7 +172,8 @@ void ChatTemplate::study() {
     for (std::string_view marker : tools_->markers) show(marker);
   show(reasoning_.begin);
   show(reasoning_.end);
-  // Templates for images take content as a list of parts, some of them only so.
+  // Templates of models that take images accept content as a list of parts; some accept nothing
+  // else.
   ChatInput probe;
   probe.messages.resize(1);
   probe.messages[0].role = "user";
@@ -230,7 +231,7 @@ Value ChatTemplate::message_value(const ChatMessage& m, bool parts) const {
   return make_dict(std::move(out));
 }
 
-// Some templates insist on what a function may leave out: GPT-OSS's on a description.
+// Some templates require fields that OpenAI's API makes optional: GPT-OSS's requires a description.
 Result<Text> ChatTemplate::render(const ChatInput& input) const {
   auto text = render_with(input, parts_);
   if (text.ok() || text.error().code == ErrorCode::kInvalid) return text;
@@ -276,7 +277,7 @@ Result<ChatPrompt> ChatTemplate::prompt(const ChatInput& input) const {
   VT_TRY(out.text, render(input));
   std::vector<ByteSpan> words;
   for (const jinja::Span& span : out.text.caller()) words.push_back({span.begin, span.end});
-  // BOS is the template's business; adding it here would double it.
+  // The template writes BOS itself; adding it here would double it.
   out.ids = tokenizer_.encode(out.text.view(), {.add_special = false}, words);
   return out;
 }

@@ -53,7 +53,7 @@ class ChatTemplate {
   // Tokens, or where there are none texts, that end the assistant's turn.
   const std::vector<std::int32_t>& stop_token_ids() const { return stop_token_ids_; }
   const std::vector<std::string>& stops() const { return stops_; }
-  // Special tokens that the parsers of answers need to see.
+  // Special tokens that must stay in the text of an answer, because its parser needs them.
   const std::vector<std::int32_t>& shown_specials() const { return shown_specials_; }
 
   // Names that chat_template_kwargs cannot set.

@@ -10,7 +10,7 @@
 
 namespace vitrine {
 
-// Cuts a stream of text at markers, wherever its pieces end.
+// Cuts a stream of text at markers. A marker may be spread over several pieces of the stream.
 class MarkerStream {
  public:
   explicit MarkerStream(std::vector<std::string> markers) : markers_(std::move(markers)) {}
@@ -33,7 +33,7 @@ class MarkerStream {
 class ContentWriter {
  public:
   void write(std::string_view text, ChatOutput& out);
-  // A call follows: white space before it goes.
+  // A call follows: drops the white space before it.
   void call() {
     space_.clear();
     after_call_ = true;
@@ -51,7 +51,7 @@ class ContentWriter {
 // Text without the white space at both ends.
 class TrimStream {
  public:
-  // What is certain to be inside.
+  // The part that is certainly not trailing white space.
   std::string push(std::string_view text);
 
  private:
@@ -59,7 +59,8 @@ class TrimStream {
   bool begun_ = false;
 };
 
-// Whether a text that is a JSON object, so far, is inside a string; other text never is.
+// Whether a JSON object that is being read is inside a string at the moment. Text that is not a
+// JSON object never is.
 class JsonQuotes {
  public:
   void push(std::string_view text);

@@ -16,7 +16,7 @@ class PlainParser : public AnswerParser {
   void finish(ChatOutput&) override {}
 };
 
-// Reasoning at the beginning of an answer, between tags; the rest is another parser's.
+// Reasoning at the beginning of an answer, between tags; the rest goes to another parser.
 class ReasoningParser : public AnswerParser {
  public:
   ReasoningParser(const ReasoningTags& tags, bool reasoning, std::unique_ptr<AnswerParser> rest)

@@ -14,9 +14,9 @@
 
 namespace vitrine {
 
-// What is new of a call. Ids are given by whoever shows them.
+// A further piece of a call. Ids are assigned by the caller of the parser.
 struct CallPiece {
-  std::string name;       // where it begins
+  std::string name;       // in the first piece of a call only
   std::string arguments;  // more of them; together JSON, as the model wrote it
   bool begins = false, ends = false;
 };
@@ -24,7 +24,7 @@ struct CallPiece {
 // What was read: since the last time, or all of it.
 struct ChatOutput {
   std::string content, reasoning;
-  std::vector<CallPiece> calls;  // one that does not begin goes on with the last one before
+  std::vector<CallPiece> calls;  // one without a name continues the last call before it
 
   void begin_call(std::string name);
   void add_arguments(std::string_view text);
@@ -42,14 +42,14 @@ class AnswerParser {
   virtual bool in_reasoning() const { return false; }
 };
 
-// How a format writes calls, for answers that must be some:
-//   begin  call (separator call)* end        a call: before_name NAME after_name ARGUMENTS suffix
+// How a format writes calls, for answers that are constrained to be calls: begin  call (separator
+// call)* end        a call: before_name NAME after_name ARGUMENTS suffix
 struct CallSyntax {
   std::string_view begin, separator, end;
   std::string_view before_name, after_name, suffix;
   bool several = true;  // an answer may have more than one
-  // The part of begin and before_name that says for certain that a call follows. Empty: a call is
-  // told by its first character, at the beginning of an answer.
+  // The part of begin and before_name after which a call certainly follows. Empty: a call is
+  // recognised by its first character, at the beginning of an answer.
   std::string_view trigger = {};
 };
 
@@ -60,12 +60,12 @@ struct ReasoningSyntax {
 
 struct ToolFormat {
   const char* name;
-  int order;  // which is asked first
+  int order;  // formats are tried in this order
   // Whether a template is written for it.
   bool (*matches)(std::string_view template_source);
-  // Texts that may be special tokens and that the parser has to see.
+  // Markers that may be special tokens and that the parser needs.
   std::span<const std::string_view> markers;
-  // Tells reasoning from answer by itself, tools or not, if there is a `begin`.
+  // How the format itself marks reasoning, with or without tools. An empty `begin`: it does not.
   ReasoningSyntax reasoning;
   CallSyntax syntax;
   std::unique_ptr<AnswerParser> (*make)();
@@ -81,8 +81,8 @@ struct ReasoningTags {
 };
 ReasoningTags find_reasoning_tags(std::string_view template_source);
 
-// The parser of an answer. `format`: null, or tools are not wanted: no calls are looked for.
-// `tags`: null: reasoning is not looked for. `reasoning`: the prompt ended inside of it.
+// The parser of an answer. `format`: null when calls are not to be parsed. `tags`: null when
+// reasoning is not to be parsed. `reasoning`: the prompt ended inside reasoning.
 std::unique_ptr<AnswerParser> make_parser(const ToolFormat* format, const ReasoningTags* tags,
                                           bool reasoning);
 

@@ -56,7 +56,7 @@ class Parser : public AnswerParser {
 
   void finish(ChatOutput& out) override {
     add(stream_.finish(), out);
-    if (!marked_) out.content += header_;  // a model that knows nothing of channels
+    if (!marked_) out.content += header_;  // a model that does not use channels
     end_message(out);
   }
 
