@@ -19,7 +19,7 @@ bool is_alpha(char32_t c);
 bool is_digit(char32_t c);
 bool is_word(char32_t c);  // \w
 
-// Each character replaced by what `map` appends for it; the marks stay with the characters.
+// Each character replaced by what `map` appends for it; its mark (caller or template) is kept.
 Text map_chars(const Text& text, const std::function<void(char32_t, std::string&)>& map);
 Text upper(const Text& text);
 Text lower(const Text& text);
@@ -27,7 +27,7 @@ Text capitalize(const Text& text);
 void append_upper(std::string& out, char32_t c);
 void append_lower(std::string& out, char32_t c);
 
-// <, >, &, ' and " as HTML spells them, unless that is done.
+// <, >, &, ' and " as HTML escapes, unless the text is escaped already.
 Text escape_html(const Text& text);
 
 // Without the white space, or the characters of `chars`, at its ends.

@@ -1,4 +1,4 @@
-// map, select, reject and their kin: other filters and tests over items.
+// map, select, reject and similar filters, which apply other filters and tests to items.
 #include "jinja/filters.h"
 
 namespace vitrine::jinja {
@@ -17,7 +17,7 @@ std::string name_of(const Value& value) {
   return value.if_string()->bytes();
 }
 
-// As in jinja2, what is empty or none has no items, whatever it is.
+// As in jinja2, an empty value or None has no items, whatever its type.
 std::vector<Value> items_of(Interpreter& run, const Value& value) {
   return value.truthy() ? run.iterate(value) : std::vector<Value>{};
 }

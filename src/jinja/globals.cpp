@@ -79,7 +79,7 @@ Value global_strftime(Interpreter& run, Args args) {
   if (text == nullptr || text->size() > kMaxTimeFormat)
     fail("strftime_now() takes a string of up to {} bytes", kMaxTimeFormat);
   char buffer[8192];
-  // A leading byte tells an empty result from one that does not fit.
+  // The leading byte distinguishes an empty result from one that does not fit.
   std::string pattern = "x" + text->bytes();
   std::size_t size = std::strftime(buffer, sizeof buffer, pattern.c_str(), &run.now());
   if (size == 0) fail("strftime_now(): the result is too long");

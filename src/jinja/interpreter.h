@@ -1,4 +1,5 @@
-// Evaluates a parsed template. One object is one render; everything it makes dies with it.
+// Evaluates a parsed template. One object is one render and owns everything that the render
+// creates.
 //
 // interpreter.cpp has statements and expressions, access.cpp attributes, items and slices, macros
 // and loops are in objects.cpp; filters, tests and methods are tables of functions.
@@ -16,7 +17,7 @@ namespace vitrine::jinja {
 struct Scope {
   Scope* parent = nullptr;
   std::vector<std::pair<std::string, Value>> variables;
-  bool captured = false;  // a macro or loop object may still look into it
+  bool captured = false;  // a macro or loop object may still refer to it
 
   const Value* find(std::string_view name) const;
   void set(std::string_view name, Value value);

@@ -1,6 +1,6 @@
 // A template's source as tokens: text outside the tags, and what is inside them. Line breaks become
-// "\n", the last one goes; tags on lines of their own leave no line behind (Jinja's trim_blocks and
-// lstrip_blocks, which chat templates are written for).
+// "\n", the last one goes; a line that holds only a tag leaves no empty line (Jinja's trim_blocks
+// and lstrip_blocks, which chat templates are written for).
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Position {
   std::uint32_t line = 1, column = 1;
 };
 
-// A Failure that knows its place.
+// A Failure with its line and column.
 struct SyntaxFailure {
   std::string message;
   Position at;

@@ -1,4 +1,4 @@
-// What a value can point to and a render owns, the errors of a render and its budgets.
+// Objects that a render owns and values point to; the errors of a render and its budgets.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ template <typename... Args>
 [[noreturn]] void fail_undefined(const Undefined& undefined);
 // Fails when the value is undefined.
 const Value& need(const Value& value);
-// Containers inside containers; the limit keeps everything that walks them off the stack's end.
+// Nesting of containers; the limit keeps recursion over them from overflowing the stack.
 inline constexpr int kMaxNesting = 100;
 void check_depth(int depth);
 
@@ -41,7 +41,7 @@ class Budget {
     if ((steps_ -= n) < 0) fail_steps();
     if ((since_clock_ += n) > 4096) check_clock();
   }
-  // Before that many bytes or (times their size) values are made.
+  // Call before creating that many bytes, or that many values (times their size).
   void make(std::size_t bytes);
   void enter() {
     if (++depth_ > limits_.depth) fail_depth();
@@ -76,7 +76,7 @@ class Params {
   const Value* next(std::string_view name);
   // Only by name.
   const Value* named(std::string_view name);
-  // All named ones; done() has nothing to say about them then.
+  // All named arguments; done() then accepts them.
   std::vector<std::pair<std::string, Value>> rest_named();
   Value required(std::string_view name);
   Value optional(std::string_view name, Value otherwise);

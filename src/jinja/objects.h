@@ -32,7 +32,7 @@ class Loop : public Object {
   // The next item becomes the current one; false: there is none.
   bool advance();
   const Value& current() const { return current_; }
-  // The items are not needed any more; the object may outlive its loop.
+  // Releases the items; the object may outlive its loop.
   void close() { source_.clear(); }
 
  private:

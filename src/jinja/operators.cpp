@@ -13,7 +13,7 @@ namespace {
 }
 [[noreturn]] void fail_overflow(std::string_view op) { fail("the result of {} is too large", op); }
 
-// Far enough from the type's end that negation and addition of lengths need no check.
+// Far enough below the type's limit that negation and adding lengths cannot overflow.
 constexpr Int kLargest = Int{1} << 120;
 
 Int floor_div(Int a, Int b) {

@@ -78,7 +78,7 @@ class Parser {
   bool caller_ = false, kwargs_ = false, varargs_ = false;
 };
 
-// Keeps nesting off the stack's end.
+// Limits recursion, so that nesting cannot overflow the stack.
 struct Parser::Deeper {
   explicit Deeper(Parser& parser);
   ~Deeper() { --parser.depth_; }

@@ -1,6 +1,6 @@
-// A string that knows which of its bytes came from the caller (a message, a tool's description) and
-// which from the template. Everything that is made of strings keeps the marks, so the rendered
-// prompt says where text may spell a special token and where it may not.
+// A string that tracks which of its bytes came from the caller (a message, a tool's description)
+// and which from the template. Every operation on strings keeps these marks, so the rendered prompt
+// tells where text may become a special token and where it may not.
 #pragma once
 
 #include <cstdint>

@@ -18,9 +18,9 @@
 
 namespace vitrine::jinja {
 
-using Int = __int128;  // holds every integer that JSON can bring
+using Int = __int128;  // holds every integer of JSON
 struct None {};
-// Nothing there. Using it is an error with this message; printing it is not.
+// An undefined value. Using it is an error with this message; printing it is not.
 struct Undefined {
   std::shared_ptr<const std::string> message;
 };
@@ -40,7 +40,7 @@ class Value {
   Value(double d) : state_(d) {}
   Value(Text text) : state_(std::make_shared<const Text>(std::move(text))) {}
   Value(const char* text) : Value(Text(text)) {}
-  Value(std::string_view) = delete;  // say whose text it is: Text(bytes, caller)
+  Value(std::string_view) = delete;  // use Text(bytes, caller), which says whose text it is
   Value(std::shared_ptr<Sequence> s) : state_(std::move(s)) {}
   Value(std::shared_ptr<const Dict> d) : state_(std::move(d)) {}
   Value(Object* object) : state_(object) {}
