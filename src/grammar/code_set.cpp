@@ -19,8 +19,8 @@ int encode(char32_t c, int length, std::uint8_t* out) {
   return length;
 }
 
-// Characters of one encoded length. Where the low bits do not span their whole range, the range is
-// cut until all its parts do.
+// Characters of one encoded length. A range whose continuation bytes do not span their full range
+// is split until all its parts do.
 void split(char32_t first, char32_t last, int length,
            const std::function<void(const Utf8Sequence&)>& use) {
   for (int i = 1; i < length; ++i) {

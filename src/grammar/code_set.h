@@ -17,7 +17,7 @@ class CodeSet {
   void add(char32_t first, char32_t last) { ranges_.push_back({first, last}); }
   void add(char32_t c) { add(c, c); }
   void add(const CodeSet& other);
-  // Sorted, disjoint, without surrogates and what is past U+10FFFF.
+  // Sorted, disjoint, without surrogates and values past U+10FFFF.
   void normalize();
   // Of a normalized set.
   CodeSet complement() const;

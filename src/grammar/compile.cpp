@@ -14,8 +14,8 @@ using Kind = ConstraintSpec::Kind;
 constexpr const char* kKindNames[] = {"response_format", "json_schema", "grammar",
                                       "regex",           "choice",      "tools"};
 
-// GBNF: a rule of the grammar becomes a rule of the program, or is written in place where it is
-// used, when it is small and does not come back to itself.
+// GBNF: a rule of the grammar becomes a rule of the program. A small rule that is not recursive is
+// inlined where it is used.
 class GbnfWriter {
  public:
   GbnfWriter(const RuleSet& set, std::string_view what, Program& program, Budget& budget)
@@ -26,7 +26,7 @@ class GbnfWriter {
     measure();
     program_.root = numbers_[set_.root];
     for (std::uint32_t r = 0; r < set_.rules.size(); ++r) {
-      // What is written in place everywhere needs no rule of its own.
+      // A rule that is inlined everywhere is not written.
       if (r != set_.root && in_place_[r]) continue;
       Program::Rule& rule = program_.rules[numbers_[r]];
       VT_RETURN_IF_ERROR(write(rule, set_.rules[r].expr, rule.start, rule.final));
@@ -38,8 +38,8 @@ class GbnfWriter {
   static constexpr std::uint64_t kSmall = 64;
   static constexpr std::uint64_t kHuge = std::uint64_t{1} << 40;
 
-  // Sizes of expressions with small rules written in place, and which can be empty. A rule is
-  // measured before those that use it or, when it comes back to itself, never.
+  // Sizes of expressions with small rules inlined, and which expressions can be empty. A rule is
+  // measured before those that use it; a recursive one is not measured.
   void measure() {
     in_place_.assign(set_.rules.size(), false);
     nullable_rule_.assign(set_.rules.size(), false);
@@ -102,7 +102,7 @@ class GbnfWriter {
     return writer.write(expr, from, to);
   }
 
-  // The first pass of the loop stands apart: only after it may the loop end.
+  // The first iteration is written separately, because the loop may end only after it.
   Status count(Program::Rule& rule, const Expr& e, StateId from, StateId to) {
     Nfa& nfa = rule.nfa;
     const std::uint32_t counter = program_.counter(e.min, e.max);

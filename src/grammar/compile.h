@@ -17,7 +17,7 @@ struct SchemaOptions {
 };
 Result<std::uint32_t> add_schema(Program& program, const boost::json::value& schema,
                                  std::string_view what, SchemaOptions options, Budget& budget);
-// Make rules around others and the outer one the root; see ToolCallSpec and Prelude.
+// Wrap the root in another rule, which becomes the root; see ToolCallSpec and Prelude.
 Status write_tools(Program& program, const ToolCallSpec& tools, std::string_view what,
                    SchemaOptions options, Budget& budget);
 // Either what rule `one` derives, or `before` and then what the root does.

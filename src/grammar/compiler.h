@@ -1,4 +1,4 @@
-// What constraints are made from, and by: see constraint.h.
+// ConstraintSpec, and the compiler that turns it into a Constraint; see constraint.h.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -59,10 +59,10 @@ struct ConstraintSpec {
   std::string before_instead = {};
   // Reasoning in front of the text:  begin ANYTHING end next  or  without
   struct Prelude {
-    std::string begin = {}, end = {};  // of what is free; an empty end: there is none
+    std::string begin = {}, end = {};  // around the reasoning; an empty end: there is none
     std::string next = {};             // between it and the text
-    std::string without = {};          // what is there instead where nothing is thought
-    bool inside = false;               // `begin` is in the prompt; there is no doing without
+    std::string without = {};          // written instead when there is no reasoning
+    bool inside = false;               // `begin` is in the prompt, so reasoning cannot be skipped
     bool line_ends = false;            // one or two line ends may come before the text
     bool may_end = false;              // the text may end inside
   };
@@ -78,7 +78,7 @@ struct ConstraintSpec {
 inline constexpr std::size_t kMaxConstraintChoices = 10000;
 inline constexpr std::size_t kMaxConstraintBytes = 1 << 20;
 
-// Compiles, and keeps what was compiled, least recently used out first. Thread-safe.
+// Compiles specs and caches the results (LRU). Thread-safe.
 class ConstraintCompiler {
  public:
   static constexpr std::size_t kCacheBytes = std::size_t{128} << 20;

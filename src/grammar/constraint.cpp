@@ -78,7 +78,8 @@ bool ConstraintMatcher::accept_from(std::vector<Config> from, std::string_view t
   std::vector<Config> now = from;
   bool ended = ended_, overflowed = false;
   bool found = follow(text, now, ended, overflowed);
-  // A mask looks at stacks one by one; together there may be more than are kept.
+  // A mask looks at each stack alone. All stacks together may exceed the limit on stacks and drop
+  // the one that allows this text, so they are tried one by one.
   for (std::size_t i = 0; !found && overflowed && i < from.size(); ++i) {
     frames_.truncate(before);
     now = {from[i]};
@@ -95,7 +96,7 @@ bool ConstraintMatcher::accept_from(std::vector<Config> from, std::string_view t
   return true;
 }
 
-// Frames that no stack stands on any more are dropped now and then.
+// Frames that no stack uses any more are collected from time to time.
 void ConstraintMatcher::compact() {
   constexpr std::size_t kFew = 1024;
   std::size_t live = 0;

@@ -3,7 +3,8 @@
 // A ConstraintSpec says what the text must be. ConstraintCompiler (compiler.h) turns it into a
 // Constraint, which is immutable and shared by all answers under it; that takes up to a second of a
 // worker's time and is bounded in time and memory whatever the spec says. Each answer has a
-// ConstraintMatcher, which tells what tokens may come next and is told which one came.
+// ConstraintMatcher, which tells which tokens may come next and advances by the token that was
+// drawn.
 //
 //   auto compiler = std::make_shared<ConstraintCompiler>(pieces);
 //   Result<std::shared_ptr<const Constraint>> c = compiler->compile({.kind = ..., .text = ...});
@@ -22,7 +23,7 @@
 
 namespace vitrine {
 
-// Immutable, but for caches that lock themselves.
+// Immutable, except for caches with their own lock.
 class Constraint {
  public:
   // `spelled`: special tokens that stand for their text.
@@ -43,12 +44,13 @@ class Constraint {
   mutable grammar::Masks masks_;
 };
 
-// One answer's place. A copy goes its own way. Not thread-safe.
+// The state of one answer. Copies are independent. Not thread-safe.
 class ConstraintMatcher {
  public:
   explicit ConstraintMatcher(std::shared_ptr<const Constraint> constraint);
 
-  // Tokens that may come next, by id; ids past its end may not. Valid as long as it is held.
+  // Tokens that may come next, by id; ids past its end are not allowed. Valid as long as the
+  // pointer is held.
   std::shared_ptr<const grammar::TokenMask> mask();
   // Whether the text may end here.
   bool may_end() const { return ended_; }
@@ -58,10 +60,10 @@ class ConstraintMatcher {
   bool accept_text(std::string_view text);
 
  private:
-  // The stacks that a special token's text may go on from: a marker is none inside a string.
+  // The stacks from which a special token may continue: inside a string a marker is not allowed.
   std::vector<grammar::Config> in_framing() const;
   bool accept_from(std::vector<grammar::Config> from, std::string_view text);
-  // Where the text gets from `now`; whether it may come.
+  // Advances `now` by the text; false when the text is not allowed.
   bool follow(std::string_view text, std::vector<grammar::Config>& now, bool& ended,
               bool& overflowed);
   void compact();

@@ -7,7 +7,7 @@
 namespace vitrine::grammar {
 namespace {
 
-// Keeps the states marked true, in their order. The start must be among them, or nothing is.
+// Keeps the states marked true, in their order. Without the start state the result is empty.
 void keep_states(Dfa& dfa, const std::vector<bool>& keep) {
   std::vector<StateId> renamed(dfa.size(), kDead);
   StateId n = 0;
@@ -232,7 +232,7 @@ class Determinizer {
     targets_.resize(out_.classes);
   }
 
-  // Adds what is reached without a symbol.
+  // Adds the epsilon closure.
   void close(std::vector<StateId>& set, bool begin, bool end) {
     ++round_;
     std::size_t kept = 0;
@@ -309,7 +309,7 @@ class Determinizer {
   std::vector<std::vector<StateId>> targets_;  // by class, of the set being expanded
   std::vector<LetterEdge> letters_;
   std::vector<StateId> at_end_;
-  // States that sets are told apart by: those from which all goes without a symbol add nothing.
+  // States that identify a set: states with epsilon edges only do not matter.
   std::vector<std::uint8_t> kept_;
   std::vector<std::uint32_t> mark_;  // the round in which a state was reached
   std::uint32_t round_ = 0;

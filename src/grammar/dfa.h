@@ -1,8 +1,8 @@
 // Regular languages over bytes: nondeterministic automata to build them, deterministic ones to
 // compute with and to run.
 //
-// Besides bytes an edge may carry a "letter": a number that means something to whoever built the
-// automaton (a call of another rule, for example). Letters are ordinary symbols to everything here.
+// Besides bytes an edge may carry a "letter": a number whose meaning belongs to the builder of the
+// automaton (for example a call of another rule). Letters are ordinary symbols to everything here.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct LetterEdge {
 // empty language).
 class Dfa {
  public:
-  std::array<std::uint8_t, 256> class_of{};  // bytes that are never told apart share a class
+  std::array<std::uint8_t, 256> class_of{};  // bytes with the same transitions share a class
   std::uint32_t classes = 1;
   std::vector<StateId> next;                     // by state and class
   std::vector<std::uint32_t> label;              // 0: not accepting
@@ -42,7 +42,7 @@ class Dfa {
 
   // Removes states from which nothing is accepted or which cannot be reached.
   void trim();
-  // Trims and merges states that accept the same. Left as it is when that would cost too much.
+  // Trims and merges states that accept the same. Skipped when it would cost too much.
   void minimize(Budget& budget);
 };
 

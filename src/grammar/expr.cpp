@@ -48,7 +48,7 @@ Status ExprWriter::write(ExprId id, StateId from, StateId to) {
       return Ok{};
     case Expr::Kind::kChoice:
       for (ExprId part : e.parts) {
-        // States of its own: a loop in one part must not lead into another.
+        // Separate states: a loop in one part must not lead into another.
         StateId a = nfa_.add(), b = nfa_.add();
         nfa_.epsilon(from, a);
         nfa_.epsilon(b, to);

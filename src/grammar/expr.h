@@ -57,8 +57,8 @@ class Exprs {
 // Writes expressions into an automaton.
 class ExprWriter {
  public:
-  // What to do at a rule, and at a repetition that is too long to be written out (null: it is
-  // written out, as far as the budget goes).
+  // Called for a reference to a rule, and for a repetition that is too long to unroll (null:
+  // unrolled, within the budget).
   using OnRule = std::function<Status(std::uint32_t rule, StateId from, StateId to)>;
   using OnCount = std::function<Status(const Expr& repeat, StateId from, StateId to)>;
 

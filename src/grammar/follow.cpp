@@ -5,10 +5,10 @@
 namespace vitrine::grammar {
 namespace {
 
-constexpr std::size_t kEnd = 256;  // the bit that says: nothing more has to come
+constexpr std::size_t kEnd = 256;  // the bit for "the text may end"
 using Next = std::bitset<257>;
 
-// Sets that contain others: an edge says that all of `of` is in `in` too.
+// Inclusion of sets: an edge says that `in` contains all of `of`.
 class Flow {
  public:
   explicit Flow(std::size_t sets) : sets_(sets) {}

@@ -1,4 +1,4 @@
-// What may come right after a rule.
+// The bytes that may follow a rule (FOLLOW sets).
 #pragma once
 
 #include <bitset>
@@ -10,11 +10,11 @@ namespace vitrine::grammar {
 
 using ByteSet = std::bitset<256>;
 
-// By rule: the bytes that can be the next when it has ended, whoever called it. Conditions of
-// actions are taken to hold, so there may be some too many.
+// By rule: the bytes that can follow it, over all callers. Conditions of actions are assumed to
+// hold, so the sets may be too large, never too small.
 std::vector<ByteSet> bytes_after_rules(const Machine& machine);
 
-// States in which a text can stand after a byte that came in a narrow state (some too many too).
+// States that `byte` can lead to from a narrow state (may be too many as well).
 std::vector<StateId> states_after(const Machine& machine, std::uint8_t byte);
 
 }  // namespace vitrine::grammar

@@ -8,7 +8,7 @@
 namespace vitrine::grammar {
 
 // Blank space where a value or a member may begin or a container may end: nothing, a space, or a
-// line end and some indentation. Bounded, so that a model cannot go on with it.
+// line end and some indentation. Bounded, so that a model cannot write white space forever.
 void write_blank(Nfa& nfa, StateId from, StateId to);
 // One character of a string, in any of its spellings; surrogates only in pairs.
 void write_string_char(Nfa& nfa, StateId from, StateId to);

@@ -1,5 +1,4 @@
-// Values by a 64-bit key, the least recently used thrown out when their bytes pass a limit. Not
-// thread-safe.
+// A cache by 64-bit key with a limit in bytes; evicts the least recently used. Not thread-safe.
 #pragma once
 
 #include <cstdint>

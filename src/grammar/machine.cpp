@@ -252,7 +252,7 @@ class Linker {
   // Which labels can follow, for the states inside keys: backwards from the ends of keys.
   Status find_keys(const Dfa& dfa, StateId base) {
     std::vector<std::vector<std::uint64_t>> rows(dfa.size());
-    std::deque<StateId> work;  // first in, first out: what comes together goes on together
+    std::deque<StateId> work;  // breadth first
     std::vector<bool> waits(dfa.size(), false);
     auto add = [&](StateId s, std::size_t word, std::uint64_t bits) {
       if (rows[s].size() <= word) rows[s].resize(word + 1);

@@ -19,7 +19,7 @@
 namespace vitrine::grammar {
 
 enum class Op : std::uint8_t {
-  kCall,         // rule `arg`, then go on
+  kCall,         // calls rule `arg`
   kBeginCount,   // a frame for counter `arg`
   kAgain,        // if the counter allows one more: counts it
   kEndCount,     // if the counter has enough: drops its frame
@@ -52,7 +52,7 @@ struct Program {
     Nfa nfa;
     StateId start, final;
     bool container;        // one level of nesting; see kMaxNesting
-    bool framing = false;  // what is around constrained text, where formats have their markers
+    bool framing = false;  // text around the constrained text, where markers of formats stand
   };
   std::deque<Rule> rules;
   std::vector<std::pair<Op, std::uint32_t>> letters;
@@ -84,7 +84,7 @@ class Machine {
     kCounted = 4,  // extra: the counter
     kKey = 8,      // inside a key; extra: the row of reach
     kBytes = 16,   // has transitions
-    kWide = 32,    // has many
+    kWide = 32,    // has many transitions
   };
   struct Rule {
     StateId start;
@@ -102,7 +102,7 @@ class Machine {
     return std::span(actions_).subspan(action_at_[s], action_at_[s + 1] - action_at_[s]);
   }
   std::uint32_t extra(StateId s) const { return extra_[s]; }
-  // Bits of the labels that a key may still turn out to have.
+  // Bits of the labels that the key being read may still end with.
   std::span<const std::uint64_t> reach(StateId s) const { return reach_[extra_[s]]; }
   const Rule& rule(std::uint32_t i) const { return rules_[i]; }
   std::uint32_t rules() const { return static_cast<std::uint32_t>(rules_.size()); }

@@ -69,7 +69,7 @@ void Walk::run(std::span<const Config> from, Subtree below) {
   if (wide_ != nullptr) finish();
 }
 
-// What is left of a set above a large subtree.
+// The rest of a set above a large subtree, after on_large.
 Walk::SetId Walk::hand_over(SetId set, Subtree below) {
   if (!on_large) return set;
   std::vector<Config> rest = sets_[set].configs;
@@ -78,7 +78,8 @@ Walk::SetId Walk::hand_over(SetId set, Subtree below) {
   return rest.empty() ? kNowhere : find_set(rest, false);
 }
 
-// Where the set above a node of that depth goes by `byte`; kNowhere: the text cannot be that.
+// The set reached by `byte` from the set above a node of that depth; kNowhere: the byte is not
+// allowed.
 Walk::SetId Walk::step(std::size_t depth, std::uint8_t byte) {
   if (work_ > kMaxWork && depth > 1) return kNowhere;
   std::vector<Config> to;
@@ -110,8 +111,8 @@ Walk::SetId Walk::find_set(std::span<const Config> configs, bool escaped) {
   return id;
 }
 
-// All but the sets above a node of that depth, and the frames that only the others had. A frame
-// is older than those that stand on it.
+// Forgets all sets except those on the path above a node of that depth, and the frames that only
+// the others used. A frame is older than the frames above it.
 void Walk::forget(std::size_t depth, std::span<const Config> also) {
   std::vector<Set> path;
   std::size_t frames = own_frames_;
@@ -132,8 +133,8 @@ void Walk::classify(std::uint32_t index, const Set& here) {
     if (counted_)
       wide_->counted.push_back({node.token, static_cast<std::uint8_t>(here.configs[0].count)});
   }
-  // From here on, tokens may be what the rule's caller has next. One that leaves and is inside at
-  // once is marked, and its endings do not matter.
+  // From here on, a token may continue in the rule's caller. A token that is also possible inside
+  // the rule is marked already, so its endings do not matter.
   if (!here.escaped) return;
   while (!escapes_.empty() && index >= escapes_.back().end) escapes_.pop_back();
   const Set& above = sets_[path_sets_[node.depth - 1]];
@@ -142,7 +143,7 @@ void Walk::classify(std::uint32_t index, const Set& here) {
   if (counted_ && node.token >= 0) add("", {node.token, escapes_.back().characters});
 }
 
-// The tokens from node `top` on down leave the rule somewhere on their way, or die.
+// The tokens at and below node `top` either leave the rule on their way or are not allowed.
 void Walk::gather(std::uint32_t top) {
   const std::span<const TrieNode> nodes = trie_.nodes();
   while (!escapes_.empty() && top >= escapes_.back().end) escapes_.pop_back();

@@ -1,12 +1,12 @@
-// One walk of a token tree through a machine: marks what may come.
+// One walk of a token tree through a machine: marks the tokens that may come next.
 //
 // The machine is determinised on the way: a node is a step from one set of configurations by one
 // byte to another, and most nodes repeat one that was taken before. Frames of known sets are kept
 // until the end of the walk; when there are too many sets, those off the path are forgotten.
 //
-// A grammar that can be read in hundreds of ways at once would make others wait: after kMaxWork
-// steps of single configurations, only tokens of one byte are still looked for. The text stays
-// inside the grammar, and any text can still be written.
+// A very ambiguous grammar would delay other requests. After kMaxWork steps of single
+// configurations, only tokens of one byte are still looked for: the text stays inside the grammar,
+// and every text of the grammar can still be written.
 #pragma once
 
 #include <array>
@@ -22,22 +22,24 @@
 
 namespace vitrine::grammar {
 
-// A token of a counted string, or one that leaves a rule, with the characters it has until then.
+// A token inside a counted string, or one that leaves a rule, and how many characters of the string
+// it has.
 struct CountedToken {
   std::int32_t token;
   std::uint8_t characters;
 };
 
-// What a wide state and its own frame decide about the tokens of a subtree.
+// What is known about the tokens of a subtree from a wide state and its top frame alone.
 struct WideMask {
-  TokenMask inside;  // tokens that may come whatever is under the state
-  // In a counted string: the tokens of `inside`, most characters first. The count itself is not
-  // looked at, so that one mask serves all counts.
+  TokenMask inside;  // tokens that are allowed whatever the rest of the stack is
+  // In a counted string: the tokens of `inside`, most characters first. The current count is
+  // ignored, so that one mask serves all counts.
   std::vector<CountedToken> counted;
-  // What tokens have after the end of the rule, each once, and the tokens by it.
+  // The parts of tokens after the end of the rule (endings), each once, and the tokens of each
+  // ending.
   std::unique_ptr<TokenTrie> endings;
   std::vector<std::vector<CountedToken>> by_ending;
-  bool whole = false;  // none of this: the state is walked as a narrow one
+  bool whole = false;  // nothing of this is used: the state is walked like a narrow one
 
   std::size_t bytes() const;
 };
@@ -47,15 +49,15 @@ class Walk {
   Walk(const Machine& machine, const TokenTrie& trie, Frames& frames, TokenMask& mask)
       : trie_(trie), machine_(machine), frames_(frames), stepper_(machine, frames), mask_(mask) {}
 
-  // Given the configurations above a subtree of many nodes: marks what some of them allow below
-  // and takes these away.
+  // Called with the configurations above a large subtree: marks what some of them allow in it, and
+  // removes those.
   std::function<void(std::vector<Config>&, Subtree)> on_large;
 
-  // Instead of a plain walk: gathers into `wide` what is decided without looking below
-  // Frames::kEscape. `after`: the bytes that may come there.
+  // Instead of a plain walk: gathers into `wide` what can be decided without the stack below
+  // Frames::kEscape. `after`: the bytes that may follow there.
   void classify(WideMask& wide, bool counted, const ByteSet& after);
 
-  // Frames are left as they were.
+  // Restores the frames.
   void run(std::span<const Config> from, Subtree below);
 
  private:
@@ -84,7 +86,7 @@ class Walk {
   void classify(std::uint32_t index, const Set& here);
   void gather(std::uint32_t top);
   void add(std::string_view ending, CountedToken token);
-  // A plain walk is the better way.
+  // A plain walk is cheaper.
   bool too_much() const {
     return wide_ != nullptr && (gathered_ >= kMaxGathered || work_ > kMaxWork);
   }
@@ -105,11 +107,11 @@ class Walk {
   std::unordered_multimap<std::uint64_t, SetId> ids_of_sets_;
 
   WideMask* wide_ = nullptr;
-  bool counted_ = false;         // counts are noted, not held against their limits
+  bool counted_ = false;         // counts are recorded, limits are not applied
   ByteSet after_;                // what may come after the rule
   std::vector<Escape> escapes_;  // on the path
   std::vector<Escape> left_;     // those that may be before the byte after them
-  // A rule that may end everywhere before anything has so many endings that a walk costs less.
+  // A rule that may end anywhere, followed by anything, has so many endings that a walk is cheaper.
   static constexpr std::size_t kMaxGathered = 16384;
   std::size_t gathered_ = 0;                          // tokens by their endings
   std::unordered_map<std::string, std::size_t> ids_;  // of endings

@@ -77,7 +77,7 @@ std::shared_ptr<const WideMask> Masks::wide(const Config& c, Subtree below, Fram
 }
 
 void Masks::add_wide(std::vector<Config>& configs, Subtree below, Frames& frames, TokenMask& mask) {
-  // Stacks that differ only further down go together.
+  // Stacks that differ only further down are handled together.
   struct Group {
     std::shared_ptr<const WideMask> part;
     std::vector<Config> configs;
@@ -85,8 +85,8 @@ void Masks::add_wide(std::vector<Config>& configs, Subtree below, Frames& frames
   std::vector<Group> groups;
   std::erase_if(configs, [&](const Config& c) {
     const std::uint8_t flags = machine_.flags(c.state);
-    // In the middle of a character of a counted string the count matters, and what is decided by
-    // the state alone does not have it.
+    // In the middle of a character of a counted string the count matters, and masks by state alone
+    // ignore it.
     const bool within = !(flags & Machine::kCounted) && c.count > 0;
     if (!(flags & Machine::kWide) || within) return false;
     auto part = wide(c, below, frames);
@@ -150,8 +150,8 @@ void Masks::add_endings(const WideMask& wide, std::span<const Config> configs,
   }
 }
 
-// The widest first: they take the longest, and their frames are mostly plain returns. What is not
-// reached in time is worked out when it is needed.
+// The widest states first: they take longest, and their frames are mostly plain returns. States
+// that are not reached in time are computed on first use.
 void Masks::warm_up() {
   constexpr std::chrono::milliseconds kTime{400};
   const auto start = std::chrono::steady_clock::now();

@@ -1,16 +1,14 @@
-// Which tokens may come next: a walk of the token tree through the automaton, and what makes it
-// cheap.
+// Which tokens may come next: a walk of the token tree through the automaton, and three ways to
+// make it cheap.
 //
-// 1. Masks are kept by the state they belong to. States whose counters are far from their limits
-//    share one.
-// 2. For a wide state (the inside of a string, a name), most tokens are decided by the state and
-// its
-//    own frame alone: they stay inside, or die inside. Those are found once per such state; of the
-//    others, which leave the rule on the way, what comes after that is kept: the different endings
-//    (there are few: `",` or `"}`) in a tree of their own, each with its tokens. Only that is
-//    walked when the stack differs.
-// 3. The same for wide states that a walk comes to above a large part of the tree: half of all
-//    tokens begin with a blank.
+// - Masks are cached by state. States whose counters are far from their limits share a mask.
+// - In a wide state (inside a string or a name) most tokens are decided by the state and its top
+//   frame alone: they stay inside the rule, or are not allowed. These are computed once per state.
+//   For tokens that leave the rule on their way, the rest of the token after that point (its
+//   ending, such as `",` or `"}`) is kept in a small tree. Only that tree is walked when the stack
+//   differs.
+// - The same is done for wide states that a walk reaches above a large subtree: half of all tokens
+//   begin with a space.
 #pragma once
 
 #include <memory>
@@ -21,7 +19,7 @@
 
 namespace vitrine::grammar {
 
-// Masks of all constraints, least recently used out first: up to 64 MiB of either kind.
+// The cache of masks of all constraints (LRU): up to 64 MiB of masks and 64 MiB of wide states.
 struct MaskStore;
 std::shared_ptr<MaskStore> make_mask_store();
 
@@ -31,20 +29,20 @@ class Masks {
   // Machine and tokens outlive this.
   Masks(const Machine& machine, const TokenTrie& trie, std::shared_ptr<MaskStore> store);
 
-  // Works out wide states of the machine ahead of their use.
+  // Computes wide states of the machine ahead of their use.
   void warm_up();
-  // Tokens that keep the text possible; those that end it are not the machine's business.
-  // `frames` is used as scratch and left as it was.
+  // Tokens after which the text can still be completed. End tokens are up to the caller (may_end).
+  // `frames` is used as scratch and restored.
   std::shared_ptr<const TokenMask> mask(std::span<const Config> configs, Frames& frames);
 
  private:
   std::uint64_t key_of(const Config& c, const Frames& frames) const;
-  // What wide states allow of a subtree; they are taken out of `configs`.
+  // Adds what the wide states of `configs` allow in a subtree, and removes them from `configs`.
   void add_wide(std::vector<Config>& configs, Subtree below, Frames& frames, TokenMask& mask);
-  // The same for some that `part` is about.
+  // The same for configurations in the wide state that `part` describes.
   void add_part(const WideMask& part, std::span<const Config> configs, Frames& frames,
                 TokenMask& mask);
-  // Tokens that leave the rule with that many characters and go on as its callers do.
+  // Adds tokens that leave the rule after that many characters and continue in its callers.
   void add_endings(const WideMask& wide, std::span<const Config> configs, const Counter& characters,
                    Frames& frames, TokenMask& mask);
   std::shared_ptr<const WideMask> wide(const Config& c, Subtree below, Frames& frames);

@@ -71,7 +71,7 @@ FrameId Frames::push(Frame frame) {
   return slots_[at] = static_cast<FrameId>(frames_.size() - 1);
 }
 
-// In the reverse order of their coming: what is left is found as before they came.
+// In reverse order of insertion, so that the remaining entries stay reachable by probing.
 void Frames::truncate(std::size_t size) {
   while (frames_.size() > size) {
     slots_[slot(frames_.back())] = 0;
@@ -159,7 +159,7 @@ void Stepper::resume(FrameId frame, std::vector<Config>& out) {
   close(0, out);
 }
 
-// What is reached without a byte from the configurations visited from the `from`-th on.
+// The epsilon closure of the configurations visited from the `from`-th on.
 void Stepper::close(std::size_t from, std::vector<Config>& out) {
   for (std::size_t i = from; i < visited_.size(); ++i) {
     const Config at = visited_[i];
@@ -199,7 +199,7 @@ void Stepper::act(const Action& action, const Config& c) {
   auto push = [&](Frame::Kind kind, std::uint32_t arg, std::uint32_t nesting) {
     return frames_.push({.kind = kind, .arg = arg, .parent = c.frame, .nesting = nesting});
   };
-  // An escape takes the place of whatever a walk does not look at.
+  // An escape frame stands for the part of the stack that a walk does not look at.
   if (top.kind == Frame::Kind::kEscape && action.op != Op::kCall && action.op != Op::kBeginCount &&
       action.op != Op::kBeginObject) {
     escaped_ = lost_ = true;
@@ -273,7 +273,7 @@ Frame Stepper::with_key(Frame frame, std::uint32_t label) const {
   return frame;
 }
 
-// Whether the key may come, and all that must come after it still can.
+// Whether the key is allowed, and every key that is still required can follow it.
 bool Stepper::may_take(const Frame& frame, std::uint32_t label) const {
   const ObjectSpec& object = machine_.object(frame.arg);
   const bool named = label < object.named;

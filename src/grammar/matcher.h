@@ -1,4 +1,4 @@
-// Where a text stands in a Machine: a set of stacks, advanced byte by byte.
+// The position of a text in a Machine: a set of stacks, advanced byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,15 @@ struct Frame {
   std::uint64_t seen =
       0;  // kObject: labels (unordered), or the first label that may come (ordered)
   std::uint64_t count = 0;
-  // Equal for stacks that the same tokens may follow: counts far from their limits are one.
+  // Equal for stacks after which the same tokens are allowed: counts far from their limits are not
+  // distinguished.
   std::uint64_t hash = 0;
 };
 
 // Frames of one matcher, each stack stored once, so that equal stacks have equal ids.
 class Frames {
  public:
-  // `reach`: how many bytes ahead a hash must tell stacks apart.
+  // `reach`: a hash distinguishes stacks that differ within this many further bytes.
   Frames(const Machine& machine, std::uint32_t reach);
 
   FrameId push(Frame frame);
@@ -60,15 +61,16 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-// Tells which configurations of a growing list are there already.
+// Finds duplicates in a growing list of configurations.
 class ConfigIndex {
  public:
   void clear();
-  // Adds `c` to `list` unless it is there from the `from`-th on. All of these came by this.
+  // Adds `c` to `list` unless the list has it from the `from`-th on. All entries from there on must
+  // have been added by this function.
   bool add(std::vector<Config>& list, std::size_t from, const Config& c);
 
  private:
-  static constexpr std::size_t kFew = 16;  // up to which looking through them is faster
+  static constexpr std::size_t kFew = 16;  // up to here a linear search is faster
   std::size_t slot(const std::vector<Config>& list, std::size_t from, const Config& c) const;
 
   std::vector<std::uint32_t> slots_;  // open addressing; place in the list plus 1, 0: free
@@ -84,21 +86,21 @@ class Stepper {
  public:
   Stepper(const Machine& machine, Frames& frames) : machine_(machine), frames_(frames) {}
 
-  // Appends to `out` what `in` becomes by `byte`, each once.
+  // Appends to `out` the configurations that `byte` leads to from `in`, each once.
   void step(std::span<const Config> in, std::uint8_t byte, std::vector<Config>& out);
   // The same for the start of the text.
   void start(std::vector<Config>& out);
-  // The same for what follows when the rule above `frame` has ended.
+  // The same after the end of the rule above `frame`.
   void resume(FrameId frame, std::vector<Config>& out);
-  // Whether the last step could be the end of the text, or reached Frames::kEscape.
+  // Whether the text may end after the last step; whether that step reached Frames::kEscape.
   bool ended() const { return ended_; }
   bool escaped() const { return escaped_; }
   // Whether some step left Frames::kEscape other than by the end of its rule.
   bool lost() const { return lost_; }
-  // Counts characters of counted strings without looking at their limits.
+  // From now on characters of counted strings are counted, but limits are not applied.
   void ignore_limits() { limits_ = false; }
-  // Whether the key that is being read can still become one that may come. Answers about `frame`
-  // are remembered.
+  // Whether the key that is being read can still become an allowed one. Answers for the frame of
+  // remember_keys() are cached.
   bool key_possible(StateId s, FrameId frame);
   void remember_keys(FrameId frame) { known_frame_ = frame, known_.clear(); }
   // There were too many stacks at once, and some were dropped.
@@ -123,7 +125,7 @@ class Stepper {
   std::size_t out_from_ = 0;
   bool limits_ = true;
   FrameId known_frame_ = Frames::kBottom;
-  std::vector<std::int8_t> known_;  // by row of reach: 0: not yet
+  std::vector<std::int8_t> known_;  // by row of reach; 0: not known yet
   bool ended_ = false, escaped_ = false, lost_ = false, overflowed_ = false;
 };
 

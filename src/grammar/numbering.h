@@ -1,4 +1,4 @@
-// Numbers for lists of numbers: how automata tell sets of states apart.
+// Numbers for lists of numbers: identifies sets of states of automata.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ class Numbering {
  public:
   using List = std::span<const std::uint32_t>;
 
-  // `list` may not be one of its own.
+  // `list` must not point into this object.
   std::pair<std::uint32_t, bool> insert(List list) {
     if (2 * size() >= slots_.size()) grow();
     const std::uint64_t h = hash(list);

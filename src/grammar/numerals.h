@@ -26,7 +26,7 @@ Result<Dfa> all_numerals(Budget& budget);      // any number of digits
 Result<Dfa> bounded_numerals(Budget& budget);  // the digits above
 Result<Dfa> whole_numerals(Budget& budget);    // 7, -3, 5.0
 Result<Dfa> plain_whole(Budget& budget);       // of each whole number the spelling without a point
-// Numbers below, at and above the bound, as asked for.
+// Numbers below, at and above the bound, as the flags say.
 Result<Dfa> compared(const Decimal& bound, bool below, bool at, bool above, Budget& budget);
 // Multiples of a number above 0; kTooLarge where the automaton would be.
 Result<Dfa> multiples(const Decimal& of, Budget& budget);

@@ -2,8 +2,8 @@
 //
 // A schema is brought into a union of Shapes. A Shape says for each type which values of it are in
 // the set: numbers and strings by automata, so that conjunction and negation are exact; members and
-// items by Needs, which are worked out only when they are written, so that schemas may refer to
-// themselves. What does not fit this form is refused with the keyword's name.
+// items by Needs, which are expanded only when they are written, so that schemas may be recursive.
+// What does not fit this form is refused with the keyword's name.
 #pragma once
 
 #include <compare>
@@ -20,14 +20,14 @@ namespace vitrine::grammar {
 
 using DfaPtr = std::shared_ptr<const Dfa>;
 
-// What is asked of a value, by something in the schema document (which outlives this).
+// A demand on a value, by a part of the schema document (which outlives this).
 struct Demand {
   enum class Kind : std::uint8_t { kNever, kSchema, kNotSchema, kConst, kNotConst };
   Kind kind;
   const json::value* value;
   auto operator<=>(const Demand&) const = default;
 };
-// All of these; empty: anything goes. Sorted, without repetition.
+// All of these demands hold; empty: any value. Sorted, without repetition.
 using Need = std::vector<Demand>;
 Need both(const Need& a, const Need& b);
 inline const Need kNever{{Demand::Kind::kNever, nullptr}};
@@ -63,12 +63,12 @@ struct Shape {
   };
   struct Object {
     std::vector<std::shared_ptr<const Group>> groups = {};  // all of them hold
-    std::vector<std::string> required = {};                 // in the order of their coming
-    DfaPtr names = {};                                      // null: any
+    std::vector<std::string> required = {};  // in the order in which they are written
+    DfaPtr names = {};                       // null: any
     std::uint64_t min = 0, max = kUnbounded;
 
     void add(Group group) { groups.push_back(std::make_shared<const Group>(std::move(group))); }
-    // What is asked of the member `name`.
+    // The demands on the member `name`.
     Need of(const std::string& name) const;
   };
 
@@ -88,9 +88,9 @@ class SchemaReader {
   SchemaReader(const json::value& root, std::string_view what, Budget& budget)
       : root_(root), what_(what), budget_(budget) {}
 
-  // The same need, with schemas of equal text made one: they mean the same wherever they stand.
+  // The same need, with schemas of equal text merged: they mean the same wherever they stand.
   Need canonical(Need need);
-  // The union that a need comes to. Kept.
+  // The union of shapes that a need is equal to. Cached.
   Result<const Shapes*> shapes(const Need& need);
   // The conjunction of two.
   Result<Shapes> meet(const Shapes& a, const Shapes& b);

@@ -88,9 +88,9 @@ class Keywords {
   std::string_view keyword_;  // being read
 };
 
-// What a value must be to be admitted by a schema, or not to be.
+// The values that a schema admits or, negated, does not admit.
 Need need_of(const json::value& schema, bool negated = false);
-// Whether a schema admits everything, at a glance.
+// Whether a schema obviously admits everything (true or {}).
 bool is_trivial(const json::value& schema);
 
 }  // namespace vitrine::grammar

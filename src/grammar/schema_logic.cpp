@@ -87,7 +87,7 @@ Result<Shapes> Keywords::read(bool negated) {
   if (!negated) out.push_back({});
   for (const auto& [key, value] : schema_) {
     const std::string_view name = key;
-    if (name.starts_with("x-")) continue;  // said to be a vendor's own
+    if (name.starts_with("x-")) continue;  // a vendor extension
     auto it = std::find_if(known().begin(), known().end(),
                            [&](const Known& k) { return k.name == name; });
     if (it == known().end())
@@ -180,8 +180,7 @@ Result<Shapes> Keywords::any_of(const json::value& v, bool negated) {
   return out;
 }
 
-// One alternative without the others, as far as they have something in common. Negated: none of
-// them, or two.
+// One alternative minus the others, where they overlap. Negated: none of them, or at least two.
 Result<Shapes> Keywords::one_of(const json::value& v, bool negated) {
   VT_TRY(const json::array* all, list(keyword_, v));
   Shapes out, none{Shape{}};

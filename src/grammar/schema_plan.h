@@ -1,4 +1,4 @@
-// What a schema's values look like, need by need: what there is to write.
+// For each need of a schema: how its values are written.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@ namespace vitrine::grammar {
 
 using NodeId = std::uint32_t;
 
-// Keys that an object tells apart: named ones first, each once; then kinds of free ones.
+// The keys that an object distinguishes: named ones first, each once; then kinds of free ones.
 struct Keys {
   struct Label {
     NodeId value;
@@ -55,8 +55,8 @@ class SchemaPlanner {
         budget_(budget),
         reader_(schema, what, budget) {}
 
-  // Finds all needs that can come up, and those that no finite value meets (a member that requires
-  // itself). The schema's own node; an error when it is one of those.
+  // Finds all reachable needs, and those that no finite value satisfies (a member that requires
+  // itself). Returns the node of the schema itself; an error when no value satisfies it.
   Result<NodeId> run();
 
   std::deque<Node>& nodes() { return nodes_; }
@@ -64,7 +64,7 @@ class SchemaPlanner {
   const SchemaReader& reader() const { return reader_; }
   bool can_be_array(const Plan& p) const;
   bool can_be_object(const Plan& p) const;
-  // Items that can be there, up to the first that cannot.
+  // The items that are possible, up to the first that is not.
   std::uint64_t most_items(const Plan& p) const;
 
  private:

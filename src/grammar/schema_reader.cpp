@@ -122,7 +122,7 @@ Result<Shapes> SchemaReader::expand_schema(const json::value& schema, bool negat
 
 Result<Shapes> SchemaReader::expand_const(const json::value& value, bool negated) {
   json::array one{value};
-  // Scalars have a common way; demands on the parts of containers need their address.
+  // Scalars are handled together; demands on parts of containers are identified by their address.
   if (!value.is_array() && !value.is_object()) return scalars(one, negated);
   Shape same{.types = value.is_array() ? Shape::kArray : Shape::kObject};
   Shapes differ{{.types = static_cast<std::uint8_t>(Shape::kAll & ~same.types)}};
@@ -190,7 +190,7 @@ Result<Shapes> SchemaReader::scalars(const json::array& values, bool negated) {
   }
   if (!negated && !strings.empty()) in.types |= Shape::kString;
   if (!negated && !numbers.empty()) in.types |= Shape::kNumber;
-  // Nothing is said about a type by an automaton that has all of it.
+  // An automaton that accepts every value of a type is dropped.
   if (!negated || !strings.empty()) in.text = std::make_shared<const Dfa>(std::move(text));
   const bool some_number =
       std::any_of(values.begin(), values.end(), [](auto& v) { return v.is_number(); });

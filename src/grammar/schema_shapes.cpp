@@ -27,7 +27,7 @@ bool is_never(const Need& need) {
   return !need.empty() && need.front().kind == Demand::Kind::kNever;
 }
 
-// What cannot be, by the numbers alone.
+// Contradictions that show in the bounds alone.
 void drop_impossible(Shape& s) {
   if (s.number && s.number->empty()) s.types &= ~Shape::kNumber;
   if ((s.text && s.text->empty()) || s.min_length > s.max_length) s.types &= ~Shape::kString;

@@ -62,7 +62,7 @@ class SchemaWriter {
     }
   }
 
-  // A rule of its own, so that loops with different counters are never one state.
+  // A separate rule, so that loops with different counters never share a state.
   std::uint32_t counted_string(std::uint64_t min, std::uint64_t max) {
     const std::uint32_t counter = program_.counter(min, max);
     auto [it, added] = strings_.try_emplace(counter, 0);
@@ -95,7 +95,7 @@ class SchemaWriter {
     if (min == 0) nfa.epsilon(at, close);
     StateId blank_close = nfa.add();
     write_blank(nfa, blank_close, close);
-    // Items with a place of their own; the first of the rest among them, if there are no others.
+    // Items with their own schema; if there are none, the first of the others.
     const std::uint64_t places =
         std::min<std::uint64_t>(max, std::max<std::size_t>(p.first.size(), 1));
     for (std::uint64_t i = 0; i < places; ++i) {
@@ -132,7 +132,7 @@ class SchemaWriter {
     nfa.letter(loop, to, program_.letter(Op::kEndCount));
   }
 
-  // Labels whose values cannot be are left out of the automaton of keys.
+  // Keys whose values are impossible are left out of the automaton of keys.
   Keys possible_keys(const Keys& all) const {
     Keys out;
     std::vector<std::uint32_t> renamed(all.labels.size() + 1, 0);

@@ -23,7 +23,7 @@ struct Subtree {
   std::uint8_t depth;  // of the node they are below; 0: all
 };
 
-// Bits of tokens, as a draw wants them.
+// One bit per token, in the form that drawing takes.
 struct TokenMask {
   std::vector<std::uint64_t> words;
   bool any = false;
@@ -45,7 +45,7 @@ class TokenTrie {
   Subtree below(std::uint32_t node) const {
     return {node + 1, nodes_[node].end, nodes_[node].depth};
   }
-  // Subtrees of more nodes are worth knowledge of their own: there are few.
+  // Larger subtrees get cached masks of their own; there are few of them.
   std::uint32_t large() const { return large_; }
   std::int32_t vocab() const { return static_cast<std::int32_t>(pieces_.size()); }
   const std::string& piece(std::int32_t token) const { return pieces_[token]; }
