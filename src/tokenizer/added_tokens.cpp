@@ -100,7 +100,7 @@ bool word_before(std::string_view text, std::size_t at) {
   return at > 0 && is_word(utf8_next(text.substr(previous_char(text, at))).code);
 }
 
-// Whether [begin, end) has a byte of the words.
+// Whether [begin, end) overlaps one of the caller's spans.
 bool touches(std::span<const ByteSpan> words, std::size_t begin, std::size_t end) {
   auto after = std::upper_bound(words.begin(), words.end(), begin,
                                 [](std::size_t at, const ByteSpan& s) { return at < s.end; });
@@ -128,8 +128,8 @@ void AddedTokens::split_around(std::string_view text, std::span<const ByteSpan> 
   const Group& plain = group(Stage::kRaw, false);
   if (!special_.finder.empty()) special_.finder[0].find_all(text, all);
   if (!plain.finder.empty()) plain.finder[0].find_all(text, others);
-  // Both from the end of the text to its beginning. Where a special token takes a byte of the
-  // words, the longest other token at that place counts.
+  // Both lists run from the end of the text to its beginning. Where a special token would include a
+  // byte of the caller's words, the longest other token at that place is taken.
   auto other = others.begin();
   for (const PrefixFinder::Hit& hit : all) {
     while (other != others.end() && other->at > hit.at) ++other;
@@ -152,7 +152,7 @@ bool AddedTokens::spell_special(std::string_view text, std::span<const ByteSpan>
     if (!special_.tokens[hit.pattern]->special) continue;
     if (touches(words, hit.at, hit.at + special_.finder[0].length(hit.pattern))) return true;
   }
-  // What normalizing makes of the words may spell one too.
+  // The caller's words may spell a special token after normalization, too.
   const Group& normalized = group(Stage::kNormalized, true);
   if (normalized.finder.empty()) return false;
   for (const ByteSpan& span : words) {

@@ -1,4 +1,4 @@
-// Tokens that are cut out of the text before anything else looks at it.
+// Added tokens: strings that are cut out of the text before normalization and splitting.
 #pragma once
 
 #include <array>
@@ -65,11 +65,11 @@ class AddedTokens {
   enum class Stage { kRaw, kNormalized };
   // Cuts `text` at the added tokens of a stage: leftmost, then longest. Special ones only if asked.
   void split(std::string_view text, Stage stage, bool special, std::vector<Segment>& out) const;
-  // As the raw stage does, with the special tokens of both stages; those that would take a byte of
-  // `words` are left out.
+  // Like the raw stage, with the special tokens of both stages. A special token that would include
+  // a byte of `words` (the caller's text) is not matched.
   void split_around(std::string_view text, std::span<const ByteSpan> words,
                     std::vector<Segment>& out) const;
-  // Whether a special token can be read where `words` have a byte.
+  // Whether some special token would include a byte of `words`.
   bool spell_special(std::string_view text, std::span<const ByteSpan> words,
                      const Normalizer& normalizer) const;
 

@@ -129,7 +129,7 @@ void merge_all(std::vector<Symbol>& symbols, Queue& queue, Pair&& pair) {
   }
 }
 
-// The same for few symbols: the best pair is looked for anew after every merge.
+// The same for few symbols: a linear search for the best pair after every merge.
 template <typename Pair>
 void merge_few(std::vector<Symbol>& symbols, Pair&& pair) {
   auto refresh = [&](std::size_t i) {
@@ -170,8 +170,8 @@ void merge_all(Scratch& scratch, Pair&& pair) {
 constexpr std::string_view kSpaceMark = "\u2581";
 
 // Whether a space mark only ever begins a token (or follows another mark). Then no merge goes
-// across the start of a marked word, and words can be merged one by one, which is kinder to the
-// cache.
+// across the start of a marked word, and words can be merged one by one, which uses the CPU caches
+// better.
 bool marks_begin_tokens(const Vocab& vocab) {
   if (vocab.find_plain(kSpaceMark) == kNoToken) return false;
   for (std::int32_t id = 0; id < vocab.size(); ++id) {
@@ -356,7 +356,7 @@ ScoreBpe::ScoreBpe(const Vocab& vocab, const std::vector<float>& scores, std::in
   for (float score : scores) {
     if (std::isnan(score)) score = -INFINITY;
     auto bits = std::bit_cast<std::uint32_t>(score == 0 ? 0.0f : score);
-    // Ascending in the score as an unsigned number, then turned round.
+    // The score's bits as an unsigned number that ascends with it, then inverted.
     bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
     ranks_.push_back(~bits);
   }

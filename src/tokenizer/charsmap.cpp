@@ -17,7 +17,7 @@ bool unit_has_value(std::uint32_t unit) { return (unit >> 8) & 1; }
 std::uint32_t unit_value(std::uint32_t unit) { return unit & ((1u << 31) - 1); }
 
 constexpr std::size_t kShortGrapheme = 6;
-// No published rule has a key nearly this long; a longer one could make every place expensive.
+// No published rule has a key nearly this long; longer ones could make every position expensive.
 constexpr std::size_t kLongestKey = 256;
 
 }  // namespace

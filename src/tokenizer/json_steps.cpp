@@ -257,7 +257,7 @@ Status read_pre_tokenizer(const json::object& object, PreTokenizer& out, bool& b
     return read_sequence(object, "pretokenizers", "pre_tokenizer", [&](const json::object& item) {
       return read_pre_tokenizer(item, out, byte_level);
     });
-  // A step follows the byte-level one: that one has to be done in earnest.
+  // Another step follows the byte-level one, so that one cannot be left to the model.
   if (std::exchange(byte_level, false)) out.add_byte_level();
   if (*type == "ByteLevel") {
     byte_level = true;

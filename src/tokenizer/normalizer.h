@@ -36,7 +36,7 @@ struct Strip {
 };
 struct StripAccents {};
 struct ByteLevel {};
-struct Nmt {};  // control characters away, odd spaces to plain ones
+struct Nmt {};  // removes control characters, makes odd spaces plain
 struct Bert {
   bool clean_text, chinese, strip_accents, lowercase;
 };

@@ -15,7 +15,7 @@
 
 namespace vitrine {
 
-// A chain longer than this is no tokenizer's; it would only cost time on every text.
+// No real tokenizer has a longer chain; a longer one would only cost time on every text.
 inline constexpr std::size_t kMostSteps = 64;
 
 struct TokenizerParts {

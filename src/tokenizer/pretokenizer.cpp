@@ -7,7 +7,7 @@
 namespace vitrine {
 namespace {
 
-// Cuts what a pattern gave up on.
+// Cuts text on which a pattern hit its limit.
 const Scanner& fallback_scanner() {
   static const Scanner scanner = *Scanner::from_pattern(kGpt2Pattern);
   return scanner;

@@ -21,7 +21,7 @@ namespace vitrine {
 inline constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// What becomes of the text that a pattern matches.
+// What happens to the text that a pattern matches.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 enum class PrependScheme { kAlways, kFirst, kNever };
 
@@ -39,7 +39,7 @@ class PreTokenizer {
   void add_metaspace(std::string replacement, PrependScheme scheme, bool split);
   void add_fixed_length(std::uint32_t length);
   std::size_t steps() const { return steps_.size(); }
-  // When there is nothing to do but one well-known split: the quicker way to the same words.
+  // When the only step is one well-known pattern: a faster way to the same words.
   const WordSplitter* splitter() const {
     return steps_.size() == 1 && splitter_ ? &*splitter_ : nullptr;
   }

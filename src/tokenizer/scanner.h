@@ -50,7 +50,7 @@ class Scanner {
     std::vector<Item> items;  // kRun: body, tail; kTwoRuns: first, second; kFixed: all
     Contractions contractions = Contractions::kNone;
     bool group_in_words = false;  // kDigitGroups: also where a word character follows the digits
-    std::size_t memo = 0;         // its own number among the arms that remember runs
+    std::size_t memo = 0;         // its index among the arms that remember runs
   };
 
   // Arms of one scanner that may remember runs.

@@ -133,8 +133,8 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, EncodeOptions
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, EncodeOptions options,
                                             std::span<const ByteSpan> words) const {
-  // Where no words spell a special token there is nothing to keep apart. (A text that is not UTF-8
-  // has no places to speak of.)
+  // If no words spell a special token, nothing has to be kept apart. In a text that is not valid
+  // UTF-8 positions are not reliable, so no special tokens are read from it.
   bool valid = utf8_valid(text) && text.size() <= kLargestPart;
   options.parse_special = valid;
   if (!valid || !parts_->added.spell_special(text, words, parts_->normalizer))

@@ -2,9 +2,9 @@
 //
 // One pipeline serves all kinds: added tokens are cut out of the text, the rest is normalized, cut
 // into words (pre-tokenizer) and each word is encoded by the model (BPE, unigram, WordPiece). The
-// parts come from tokenizer.json or from GGUF's tokenizer.ggml.* keys. Immutable after loading, but
-// for caches of words that an encoding leases; every method may be called from any thread. Time and
-// memory are linear in the text for any input.
+// parts come from tokenizer.json or from GGUF's tokenizer.ggml.* keys. Immutable after loading,
+// except for caches of words that each encoding borrows; every method may be called from any
+// thread. Time and memory are linear in the text for any input.
 #pragma once
 
 #include <cstdint>
@@ -50,15 +50,15 @@ class Tokenizer {
 
   // Any bytes: what is not UTF-8 counts as U+FFFD. Added tokens that are not special always match.
   std::vector<std::int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
-  // A text made of a template's markers and of somebody else's words: `words` (ascending, apart)
-  // may spell special tokens without becoming them, the rest is read as with parse_special. One
-  // text to the tokenizer: words and markers are not encoded apart.
+  // A text made of a template's markers and of the caller's words. `words` (ascending, disjoint)
+  // never become special tokens, even if they spell one; the rest is read as with parse_special.
+  // Words and markers are encoded as one text, not separately.
   std::vector<std::int32_t> encode(std::string_view text, EncodeOptions options,
                                    std::span<const ByteSpan> words) const;
-  // The text of a whole sequence, always valid UTF-8. Ids outside the vocabulary count as nothing.
+  // The text of a whole sequence, always valid UTF-8. Ids outside the vocabulary are skipped.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special = false) const;
-  // One token as shown to people: its raw bytes (maybe part of a character), special ones spelt
-  // out. Empty for an id outside the vocabulary.
+  // One token for display: its raw bytes (maybe part of a character), special tokens by their
+  // names. Empty for an id outside the vocabulary.
   std::string piece(std::int32_t id) const;
 
   std::int32_t vocab_size() const;  // highest id + 1

@@ -1,5 +1,5 @@
 // Ids of short words, so that a text's frequent words are encoded once. One encoding uses it at a
-// time; a fixed size, in lines of two words of which the newer stays longer.
+// time; of fixed size, two-way set associative: the older of two words is replaced.
 #pragma once
 
 #include <cstdint>

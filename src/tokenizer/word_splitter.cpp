@@ -19,7 +19,7 @@ struct Spelling {
   bool marks;
 };
 
-// What follows the contractions in patterns of Llama 3's kind.
+// What follows the contractions in patterns like Llama 3's.
 constexpr Spelling kBodies[] = {
     {R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      3, false},

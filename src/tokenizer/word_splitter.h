@@ -1,4 +1,4 @@
-// The split patterns of GPT-2, Llama 3, Qwen 2 and their kin, matched by hand over UTF-8.
+// The split patterns of GPT-2, Llama 3, Qwen 2 and similar ones, hand-written over UTF-8.
 //
 // They are one pattern with a few differences (Rules). A word is found from the class of its first
 // two characters and then the end of a run: no backtracking, no list of alternatives, no decoded
