@@ -3,8 +3,8 @@
 
     tools/json_parsing_suite.py http://127.0.0.1:8080 SUITE/test_parsing
 
-y_ files must be taken for JSON (whatever else the server says of them), n_ files must not, i_ files
-are counted. Exits 1 if one is answered otherwise.
+y_ files must be accepted as JSON (the server may refuse them for other reasons), n_ files must not,
+i_ files are only counted. Exits 1 if an answer is wrong.
 """
 import collections
 import json

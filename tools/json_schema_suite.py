@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds `vitrine match --json-schema` against the public JSON-Schema-Test-Suite.
+"""Checks `vitrine match --json-schema` with the public JSON-Schema-Test-Suite.
 
     tools/json_schema_suite.py VITRINE SUITE/tests/draft2020-12
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the fixtures of the golden tests: tiny random models and what HF transformers says of them.
+"""Makes the fixtures of the golden tests: tiny random models and HF transformers' outputs for them.
 
 Usage: make_golden.py OUT [NAME...]
 
@@ -15,7 +15,7 @@ Needs torch and transformers (made with 5.17). OUT/<name>/ gets config.json, the
 
 A draw of weights is thrown away when it would make a weak test: logits that hardly differ, that do
 not depend on the order of the tokens, that rounding activations to bf16 (as fast kernels do) moves
-far, or a continuation that is dull or that rounding could change.
+far, or a continuation that is repetitive or that rounding could change.
 """
 
 import json

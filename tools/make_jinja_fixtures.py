@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/fixtures/jinja/cases.json: small templates and what Python's jinja2 makes of them in
-the environment that chat templates get. src/jinja/cases_test.cpp holds our interpreter against it.
+the environment that chat templates get. src/jinja/cases_test.cpp compares our interpreter with it.
 
     tools/make_jinja_fixtures.py [FILE]
 """

@@ -93,7 +93,7 @@ TEST(ChatTemplate, AFunctionMayLeaveOutWhatATemplateInsistsOn) {
   const char* insists = "{{ '// ' + tools[0].function.description }}{{ tools[0].function.name }}";
   EXPECT_EQ(shown(insists, R"({"function":{"name":"f"}})"), "// f");
   EXPECT_EQ(shown(insists, R"({"function":{"name":"f","description":"d "}})"), "// d f");
-  // What does not insist sees what the client sent.
+  // A template that does not require the field sees what the client sent.
   EXPECT_EQ(shown("{{ tools[0].function | tojson }}", R"({"function":{"name":"f"}})"),
             R"({"name": "f"})");
   EXPECT_THAT(shown(insists, "5"), ::testing::HasSubstr("line 1"));

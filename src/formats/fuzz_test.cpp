@@ -107,7 +107,7 @@ TEST(Fuzz, Gguf) {
     ++opened;
     test::walk(**model);
   }
-  // Some changes are harmless; were all or none of them, the mutator would be at fault.
+  // Some changes are harmless; if all or none were, the mutator would be wrong.
   EXPECT_GT(opened, 100);
   EXPECT_LT(opened, 9000);
 }

@@ -1,4 +1,4 @@
-// Files that lie. Each is a valid file with one thing changed.
+// Hostile files. Each is a valid file with one thing changed.
 #include <gtest/gtest.h>
 
 #include <chrono>

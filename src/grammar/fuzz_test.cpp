@@ -1,4 +1,4 @@
-// Grammars, patterns and schemas with damage: each is refused, or works without a dead end.
+// Damaged grammars, patterns and schemas: each is refused, or works without a dead end.
 #include <random>
 
 #include "grammar/test_support.h"

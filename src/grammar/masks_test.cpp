@@ -156,7 +156,7 @@ TEST(Masks, ManyStacksInOneWalk) {
       rng);
 }
 
-// A copy goes its own way, and replaying the same tokens leads to the same place.
+// Copies are independent, and replaying the same tokens leads to the same place.
 TEST(Masks, MatchersCanBeCopiedAndReplayed) {
   ConstraintCompiler compiler(made_up_vocabulary(2000));
   auto constraint = *compiler.compile(specs()[0]);

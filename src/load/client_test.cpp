@@ -1,5 +1,5 @@
-// The client against a small server of our own that sends canned bytes: what is tested is what the
-// client makes of them.
+// The client against a small server of our own that sends canned bytes: the test is
+// how the client reads them.
 #include "load/client.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ std::string plain(int status, const std::string& body) {
 }
 
 // Answers each request with what `reply` makes of its body; an empty reply closes the connection
-// without a word, one without an end is followed by a close when `close` says so.
+// without an answer. `close`: closes after every reply.
 class CannedServer {
  public:
   using Reply = std::function<std::string(const std::string& head, const std::string& body)>;

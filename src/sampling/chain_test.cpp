@@ -230,7 +230,7 @@ TEST(WeightSum, IsTheSumOfTheWeights) {
   }
 }
 
-// What cannot be drawn is as if the model had given it no chance.
+// A banned token behaves as if its logit were -inf.
 TEST(Chain, DrawsOnlyWhatIsAllowed) {
   std::mt19937 random(17);
   constexpr std::size_t kVocab = 203;

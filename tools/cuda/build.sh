@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/cuda/build.sh OUT [ARCH]: the product and attention kernels with their checker and benchmark,
+# tools/cuda/build.sh OUT [ARCH]: the GEMM and attention kernels with their checker and benchmark,
 # by nvcc alone (and fmt): OUT/kernel_check and OUT/kernel_bench, to be run on a machine with a GPU.
 set -eu
 cd "$(dirname "$0")/../.."

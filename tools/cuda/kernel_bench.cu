@@ -1,4 +1,4 @@
-// Speed of the CUDA kernels by themselves, in graphs with dependent launches (NO_PDL: without).
+// Speed of the CUDA kernels alone, in graphs with programmatic dependent launch (NO_PDL: without).
 //   kernel_bench [shapes | model | prefill | attention] [PEAK TB/s]
 #include <algorithm>
 #include <cstdio>

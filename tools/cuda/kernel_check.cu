@@ -1,5 +1,5 @@
-// The CUDA kernels against f64 on the host: products of every format, and attention. Random data,
-// outputs poisoned before, NaN where no key was stored. Exit status 1 where something is off.
+// The CUDA kernels against f64 on the host: GEMMs of every format, and attention. Random data,
+// outputs poisoned before, NaN where no key was stored. Exit status 1 on a wrong result.
 #include <cmath>
 #include <cstdio>
 #include <cstring>

@@ -4,7 +4,7 @@
 Usage: evaluate.py WORK OUT.json [--device cuda]
 
 Bits per byte of a text: it is encoded as one string (<|endoftext|> in it is that token, nothing is added) and cut into
-consecutive chunks of W - 1 tokens; each chunk runs on its own behind one <|endoftext|>, and every token of it is scored.
+consecutive chunks of W - 1 tokens; each chunk runs separately after one <|endoftext|>, and every token of it is scored.
 The sum of the negative log2 probabilities divided by the bytes of the text (UTF-8) is the figure. W is the window.
 """
 

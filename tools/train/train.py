@@ -5,7 +5,7 @@ Usage: train.py main WORK --seconds 750
        train.py draft WORK --seconds 220 --teacher WORK/main
 
 WORK is the folder data.py made. Writes WORK/NAME: a Hugging Face folder (bf16), log.jsonl and checkpoint.pt, from
-which --resume goes on. With --seconds the number of steps is set from the speed of the first steps, and logged;
+which --resume continues. With --seconds the number of steps is set from the speed of the first steps, and logged;
 --steps with that number repeats the run.
 """
 
