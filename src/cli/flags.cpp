@@ -86,6 +86,9 @@ void EngineFlags::add(CLI::App& app) {
   std::string backends = "auto";
   for (const BackendDef* b : all_backends()) backends += fmt::format(", {}", b->name);
   app.add_option("--backend", options.backend, backends)->capture_default_str();
+  app.add_option("--device", options.device,
+                 "which of the backend's devices: a number from 0; cpu and ref have one")
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "compute threads; 0: as many as there are CPUs");
   app.add_option("--isa", options.isa,
                  "cpu backend: avx2, avx512, vnni, bf16 or amx; default: the best there is");

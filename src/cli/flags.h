@@ -24,8 +24,8 @@ struct ModelFlag {
 // $VITRINE_MODELS, otherwise `models` in the current folder. May not exist.
 std::string models_folder();
 
-// --backend, --threads, --isa, --ctx, --kv-type, --sequences and others; with add_serving() those
-// that matter to a server: queue, policy, prefix cache.
+// --backend, --device, --threads, --isa, --ctx, --kv-type, --sequences and others; with
+// add_serving() those that matter to a server: queue, policy, prefix cache.
 struct EngineFlags {
   EngineOptions options;
   std::string kv_type = "f16", policy = "continuous";

@@ -20,7 +20,9 @@ Status ScoringFlags::choose_window(const ModelFile& file, EngineFlags& engine) {
   if (window == 0) {
     VT_TRY(EngineOptions options, engine.resolve());
     ModelInfo info;
-    VT_TRY(MemoryPlan plan, plan_memory(file, options, &info));
+    options.threads = 1;  // nothing is computed
+    VT_TRY(auto backend, create_backend(options.backend, backend_options(options)));
+    VT_TRY(MemoryPlan plan, plan_memory(file, *backend, options, &info));
     window = std::min(1024, info.context);
   }
   engine.options.context = window;

@@ -28,12 +28,10 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const ModelFile> 
 Result<std::unique_ptr<Engine>> Engine::load(std::shared_ptr<const ModelFile> file,
                                              EngineOptions options) {
   auto engine = std::unique_ptr<Engine>(new Engine());
-  VT_TRY(engine->backend_,
-         create_backend(options.backend, {options.threads, options.isa, options.deterministic,
-                                          options.synchronous}));
+  VT_TRY(engine->backend_, create_backend(options.backend, backend_options(options)));
   // Counted first: a context or a size that cannot be is refused before anything is loaded.
   ModelInfo info;
-  VT_TRY(engine->plan_, plan_memory(*file, options, &info));
+  VT_TRY(engine->plan_, plan_memory(*file, *engine->backend_, options, &info));
   VT_RETURN_IF_ERROR(check_memory(engine->plan_, *engine->backend_));
   if (static_cast<std::size_t>(info.vocab) > kMaxVocab)
     return make_error(ErrorCode::kUnsupported,

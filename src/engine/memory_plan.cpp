@@ -3,65 +3,16 @@
 #include <algorithm>
 #include <optional>
 
-#include "quant/format.h"
+#include "kernels/counting.h"
 
 namespace vitrine {
-namespace {
-
-class CountedWeight final : public Weight {
- public:
-  explicit CountedWeight(const MatrixSource& m)
-      : Weight(m.rows(), m.cols, m.dtype,
-               m.rows() * format_bytes(find_format(m.dtype)->info, m.cols)) {}
-};
-
-// Allocates and packs nothing; sizes are those of the backend it stands for. Never computes.
-class CountingBackend final : public Backend {
- public:
-  explicit CountingBackend(const Backend& real) : real_(real) {}
-  std::string name() const override { return "counting"; }
-  std::string description() const override { return name(); }
-  Peak measure_peak(DType) override { return {}; }
-  Result<Buffer> allocate(std::int64_t bytes) override {
-    return Buffer(this, bytes, [](void*) {});
-  }
-  void write(void*, const void*, std::int64_t) override {}
-  const void* read(const void* from, std::int64_t, void*) override { return from; }
-  void copy(void*, const void*, std::int64_t) override {}
-  std::int64_t packed_bytes(DType dtype, std::int64_t rows, std::int64_t cols,
-                            WeightUse use) const override {
-    return real_.packed_bytes(dtype, rows, cols, use);
-  }
-  Result<std::unique_ptr<Weight>> pack(const MatrixSource& m, WeightUse) override {
-    return std::unique_ptr<Weight>(std::make_unique<CountedWeight>(m));
-  }
-  std::int64_t kv_page_bytes(const KvShape& shape) const override {
-    return real_.kv_page_bytes(shape);
-  }
-
- protected:
-  [[noreturn]] static void refuse() { check_failed(__FILE__, __LINE__, "compute", "only counts"); }
-  void embed_(Tensor, const Weight&, Tensor, float) override { refuse(); }
-  void matmul_(Tensor, Tensor, const Weight&, Tensor) override { refuse(); }
-  void rms_norm_(Tensor, Tensor, Tensor, float) override { refuse(); }
-  void layer_norm_(Tensor, Tensor, Tensor, Tensor, float) override { refuse(); }
-  void rope_table_(Tensor, Tensor, Tensor, float) override { refuse(); }
-  void rope_(Tensor, Tensor) override { refuse(); }
-  void store_kv_(Tensor, Tensor, const KvCache&, const KvIndex&) override { refuse(); }
-  void attention_(Tensor, Tensor, const KvCache&, const KvIndex&, const AttentionParams&) override {
-    refuse();
-  }
-  void add_(Tensor, Tensor, Tensor) override { refuse(); }
-  void activate_(Tensor, Activation) override { refuse(); }
-  void glu_(Tensor, Tensor, Tensor, Activation) override { refuse(); }
-  void softcap_(Tensor, float) override { refuse(); }
-  void gather_rows_(Tensor, Tensor, Tensor) override { refuse(); }
-
- private:
-  const Backend& real_;
-};
-
-}  // namespace
+BackendOptions backend_options(const EngineOptions& o) {
+  return {.threads = o.threads,
+          .isa = o.isa,
+          .deterministic = o.deterministic,
+          .synchronous = o.synchronous,
+          .device = o.device};
+}
 
 Status check_options(const EngineOptions& o) {
   auto within = [](const char* name, std::int64_t value, std::int64_t min,
@@ -89,8 +40,8 @@ const char* policy_name(Policy policy) {
   return policy == Policy::kContinuous ? "continuous" : "static";
 }
 
-Status check_memory(const MemoryPlan& plan, const Backend& backend) {
-  std::optional<std::int64_t> free = backend.free_memory();
+Status check_memory(const MemoryPlan& plan, const Device& device) {
+  std::optional<std::int64_t> free = device.free_memory();
   if (!free || plan.total() <= *free) return Ok{};
   return make_error(ErrorCode::kTooLarge,
                     "the plan needs {} MiB (weights {}, KV {}, activations {}), {} MiB are free; a "
@@ -130,20 +81,20 @@ void choose_sizes(EngineOptions& o, std::int64_t free, std::int64_t bytes_per_to
   o.sequences = std::min(o.sequences, o.step_tokens);
 }
 
-MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOptions& options,
+MemoryPlan plan_cache(const Model& model, const Device& device, const EngineOptions& options,
                       int context) {
   MemoryPlan plan;
   plan.context = context;
   plan.sequences = options.sequences;
   plan.page_size = options.page_size;
   plan.kv_dtype = options.kv_dtype;
-  plan.spare_pages = backend.asynchronous() ? 1 : 0;
+  plan.spare_pages = device.asynchronous() ? 1 : 0;
   plan.packed_bytes = model.totals().packed_bytes;
   // The runner adds hidden states and a slice of logits, which it may have to copy to the host.
   plan.activation_bytes =
       model.totals().activation_bytes +
       4LL * (static_cast<std::int64_t>(options.step_tokens) * model.info().dim +
-             2LL * std::min(backend.head_rows(), options.step_tokens) * model.info().vocab);
+             2LL * std::min(device.head_rows(), options.step_tokens) * model.info().vocab);
   for (int layer = 0; layer < model.info().layers; ++layer) {
     CacheSpec spec = model.cache_spec(layer);
     // A window that the context never leaves is no window.
@@ -157,7 +108,7 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
   auto pages_for = [&](int positions) { return (positions + plan.page_size - 1) / plan.page_size; };
   for (CacheGroup& g : plan.groups) {
     KvShape shape{g.spec.kv_heads, g.spec.head_dim, plan.page_size, plan.kv_dtype};
-    g.page_bytes = backend.kv_page_bytes(shape) * static_cast<std::int64_t>(g.layers.size());
+    g.page_bytes = device.kv_page_bytes(shape) * static_cast<std::int64_t>(g.layers.size());
     g.pages_per_sequence = pages_for(context);
     // Behind the window, and a step's rows ahead of it, both possibly in the middle of a page; with
     // commits delayed, the rows of the steps in between too.
@@ -184,11 +135,11 @@ MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOp
   return plan;
 }
 
-Result<MemoryPlan> plan_memory(const ModelFile& file, EngineOptions& options, ModelInfo* info) {
+Result<MemoryPlan> plan_memory(const ModelFile& file, const Device& device, EngineOptions& options,
+                               ModelInfo* info) {
   VT_RETURN_IF_ERROR(check_options(options));
-  VT_TRY(auto backend, create_backend(options.backend, {1, options.isa}));
-  if (options.commit_delay < 0) options.commit_delay = backend->asynchronous() ? 1 : 0;
-  CountingBackend counting(*backend);
+  if (options.commit_delay < 0) options.commit_delay = device.asynchronous() ? 1 : 0;
+  CountingDevice counting(device);
   ModelOptions model_options{
       .max_tokens = options.step_tokens, .context = options.context, .progress = {}};
   VT_TRY(auto model, load_model(file, counting, model_options));
@@ -196,12 +147,12 @@ Result<MemoryPlan> plan_memory(const ModelFile& file, EngineOptions& options, Mo
   if (options.sequences == 0) {
     EngineOptions one = options;
     one.sequences = 1;
-    MemoryPlan probe = plan_cache(*model, *backend, one, context);
-    std::int64_t free = backend->free_memory().value_or(std::int64_t{4} << 30);
+    MemoryPlan probe = plan_cache(*model, device, one, context);
+    std::int64_t free = device.free_memory().value_or(std::int64_t{4} << 30);
     choose_sizes(options, free - probe.packed_bytes - probe.activation_bytes,
                  probe.kv_bytes_per_token, context);
   }
-  MemoryPlan plan = plan_cache(*model, *backend, options, context);
+  MemoryPlan plan = plan_cache(*model, device, options, context);
   for (const TensorInfo& t : file.tensors())
     plan.file_bytes += static_cast<std::int64_t>(t.data.size());
   if (info != nullptr) *info = model->info();

@@ -1,5 +1,5 @@
 // All memory is known before serving: weights, KV pool, activations. Computed by loading the model
-// onto a backend that only counts, so the plan and the load cannot disagree.
+// onto a device that only counts, so the plan and the load cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ const char* policy_name(Policy policy);
 
 struct EngineOptions {
   std::string backend = "auto";
+  int device = 0;         // which of the backend's devices
   int threads = 0;        // 0: all
   std::string isa;        // cpu: a lower instruction set than the best, for comparison
   int context = 0;        // 0: the model's, at most kDefaultContext
@@ -64,11 +65,12 @@ struct MemoryPlan {
   std::int64_t total() const { return packed_bytes + activation_bytes + kv_bytes; }
 };
 
+BackendOptions backend_options(const EngineOptions& options);
 // Ranges of the numbers; an error names the option.
 Status check_options(const EngineOptions& options);
-// An error when the plan is larger than what the backend has free: the host's memory comes page by
+// An error when the plan is larger than what the device has free: the host's memory comes page by
 // page, and running out of it later would end the process.
-Status check_memory(const MemoryPlan& plan, const Backend& backend);
+Status check_memory(const MemoryPlan& plan, const Device& device);
 // The context that the options and the model give; an error names both when they disagree.
 Result<int> choose_context(const EngineOptions& options, int model_context);
 // Fills in what the options leave to the machine (sequences, kv_tokens): half of `free`, the bytes
@@ -76,9 +78,11 @@ Result<int> choose_context(const EngineOptions& options, int model_context);
 void choose_sizes(EngineOptions& options, std::int64_t free, std::int64_t bytes_per_token,
                   int context);
 // Groups and KV sizes for a loaded (or only counted) model.
-MemoryPlan plan_cache(const Model& model, const Backend& backend, const EngineOptions& options,
+MemoryPlan plan_cache(const Model& model, const Device& device, const EngineOptions& options,
                       int context);
-// Without loading anything. Fills in the options that are left to the machine.
-Result<MemoryPlan> plan_memory(const ModelFile& file, EngineOptions& options, ModelInfo* info);
+// For a model that will be loaded onto `device`; nothing is loaded or allocated. Fills in the
+// options that are left to the machine.
+Result<MemoryPlan> plan_memory(const ModelFile& file, const Device& device, EngineOptions& options,
+                               ModelInfo* info);
 
 }  // namespace vitrine

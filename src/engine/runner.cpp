@@ -269,13 +269,13 @@ void Runner::run(Batch& batch, std::uint64_t step, bool follows) {
 void Runner::compute(const Batch&) {
   ModelInput in = input();
   if (!current_->deferred) {
-    model_.forward(in, hidden_.rows(M_));
+    model_.forward(b_, in, hidden_.rows(M_));
     return;
   }
   bool greedy = std::all_of(draws_.begin(), draws_.end(),
                             [](const DrawRow& d) { return d.slot < 0 || d.top_k == 1; });
   auto calls = [&] {
-    model_.forward(in, hidden_.rows(M_));
+    model_.forward(b_, in, hidden_.rows(M_));
     compute_heads(M_, greedy);
   };
   // Draws go to the memory of the flight, so that it is part of what is replayed.
@@ -298,7 +298,7 @@ void Runner::compute_heads(std::int64_t M, bool greedy) {
   for (std::int64_t first = 0; first < M; first += slice_rows_) {
     std::int64_t n = std::min<std::int64_t>(slice_rows_, M - first);
     Tensor logits = logits_.rows(n);
-    model_.head(logits, hidden_.rows(first, n));
+    model_.head(b_, logits, hidden_.rows(first, n));
     b_.draw(current_->drawn_rows() + first, last_, draws + first, logits, greedy);
     for (std::int64_t i = first; i < first + n && !replayable_; ++i)
       if (int row = current_->wanted[i].host_row; row >= 0)
@@ -330,7 +330,7 @@ void Runner::results(Batch& batch, const UseRow& use, const UseRow& pool) {
   for (std::int64_t first = 0; first < M; first += slice_rows_) {
     std::int64_t n = std::min<std::int64_t>(slice_rows_, M - first);
     Tensor logits = logits_.rows(n);
-    model_.head(logits, hidden_.rows(first, n));
+    model_.head(b_, logits, hidden_.rows(first, n));
     auto* rows = static_cast<const float*>(
         b_.read(logits.data, n * static_cast<std::int64_t>(V) * 4, staging_.data()));
     for (std::int64_t i = 0; i < n; ++i)

@@ -1,7 +1,7 @@
 // Host memory for the backends that compute on the CPU.
 #pragma once
 
-#include "kernels/backend.h"
+#include "kernels/device.h"
 
 namespace vitrine {
 

@@ -67,19 +67,19 @@ Layer bind_layer(WeightLoader& w, const Config& c, int i) {
 
 class Gemma3 final : public Model {
  public:
-  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Backend& backend,
+  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Device& device,
                                              const ModelOptions& options);
   CacheSpec cache_spec(int layer) const override {
     return {c_.kv_heads, c_.head_dim, c_.windows[layer]};
   }
-  void forward(const ModelInput& in, Tensor hidden) override;
-  void head(Tensor logits, Tensor hidden) override {
-    head_(b_, logits, hidden);
-    if (c_.final_cap > 0) b_.softcap(logits, c_.final_cap);
+  void forward(Ops& ops, const ModelInput& in, Tensor hidden) override;
+  void head(Ops& ops, Tensor logits, Tensor hidden) override {
+    head_(ops, logits, hidden);
+    if (c_.final_cap > 0) ops.softcap(logits, c_.final_cap);
   }
 
  private:
-  Gemma3(Config c, Backend& b) : Model(model_info("gemma3", c), b), c_(std::move(c)) {}
+  explicit Gemma3(Config c) : Model(model_info("gemma3", c)), c_(std::move(c)) {}
 
   Config c_;
   std::shared_ptr<Weight> embed_;  // (V,E)
@@ -92,11 +92,11 @@ class Gemma3 final : public Model {
   GatedFfn::Scratch ffn_;
 };
 
-Result<std::unique_ptr<Model>> Gemma3::load(const ModelFile& file, Backend& backend,
+Result<std::unique_ptr<Model>> Gemma3::load(const ModelFile& file, Device& device,
                                             const ModelOptions& options) {
   VT_TRY(Config c, read_config(file));
-  std::unique_ptr<Gemma3> m(new Gemma3(c, backend));
-  WeightLoader w(file, backend, options.progress);
+  std::unique_ptr<Gemma3> m(new Gemma3(c));
+  WeightLoader w(file, device, options.progress);
   MatrixSource table = w.matrix(kEmbedding, c.vocab, c.dim);
   m->embed_ = w.table(table);
   for (int i = 0; i < c.layers; ++i) m->layers_.push_back(bind_layer(w, c, i));
@@ -112,21 +112,21 @@ Result<std::unique_ptr<Model>> Gemma3::load(const ModelFile& file, Backend& back
   return std::unique_ptr<Model>(std::move(m));
 }
 
-void Gemma3::forward(const ModelInput& in, Tensor hidden) {
+void Gemma3::forward(Ops& ops, const ModelInput& in, Tensor hidden) {
   auto [x, h, d] = stream_.rows(in.tokens());  // (T,E)
-  b_.embed(x, *embed_, in.ids, std::sqrt(static_cast<float>(c_.dim)));
-  Tensor rope = rope_(b_, in.positions), local_rope = local_rope_(b_, in.positions);
+  ops.embed(x, *embed_, in.ids, std::sqrt(static_cast<float>(c_.dim)));
+  Tensor rope = rope_(ops, in.positions), local_rope = local_rope_(ops, in.positions);
   for (int i = 0; i < c_.layers; ++i) {
     const Layer& l = layers_[i];
-    l.attn_norm.rms(b_, h, x);
-    l.attn(b_, in, i, d, h, c_.windows[i] > 0 ? local_rope : rope, attn_);
-    l.post_attn_norm.rms(b_, d, d);
-    b_.add_rms_norm(h, x, d, l.ffn_norm.w, l.ffn_norm.eps);
-    l.ffn(b_, d, h, ffn_);
-    l.post_ffn_norm.rms(b_, d, d);
-    b_.add(x, x, d);
+    l.attn_norm.rms(ops, h, x);
+    l.attn(ops, in, i, d, h, c_.windows[i] > 0 ? local_rope : rope, attn_);
+    l.post_attn_norm.rms(ops, d, d);
+    ops.add_rms_norm(h, x, d, l.ffn_norm.w, l.ffn_norm.eps);
+    l.ffn(ops, d, h, ffn_);
+    l.post_ffn_norm.rms(ops, d, d);
+    ops.add(x, x, d);
   }
-  norm_.rms(b_, hidden, x, in.out_rows);
+  norm_.rms(ops, hidden, x, in.out_rows);
 }
 
 }  // namespace

@@ -60,14 +60,14 @@ Layer bind_layer(WeightLoader& w, const Config& c, int i) {
 
 class Gpt2 final : public Model {
  public:
-  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Backend& backend,
+  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Device& device,
                                              const ModelOptions& options);
   CacheSpec cache_spec(int) const override { return {c_.kv_heads, c_.head_dim}; }
-  void forward(const ModelInput& in, Tensor hidden) override;
-  void head(Tensor logits, Tensor hidden) override { head_(b_, logits, hidden); }
+  void forward(Ops& ops, const ModelInput& in, Tensor hidden) override;
+  void head(Ops& ops, Tensor logits, Tensor hidden) override { head_(ops, logits, hidden); }
 
  private:
-  Gpt2(Config c, Backend& b) : Model(model_info("gpt2", c), b), c_(std::move(c)) {}
+  explicit Gpt2(Config c) : Model(model_info("gpt2", c)), c_(std::move(c)) {}
 
   Config c_;
   std::shared_ptr<Weight> embed_, positions_;  // (V,E), (context,E)
@@ -79,11 +79,11 @@ class Gpt2 final : public Model {
   Mlp::Scratch ffn_;
 };
 
-Result<std::unique_ptr<Model>> Gpt2::load(const ModelFile& file, Backend& backend,
+Result<std::unique_ptr<Model>> Gpt2::load(const ModelFile& file, Device& device,
                                           const ModelOptions& options) {
   VT_TRY(Config c, read_config(file));
-  std::unique_ptr<Gpt2> m(new Gpt2(c, backend));
-  WeightLoader w(file, backend, options.progress);
+  std::unique_ptr<Gpt2> m(new Gpt2(c));
+  WeightLoader w(file, device, options.progress);
   MatrixSource table = w.matrix(kEmbedding, c.vocab, c.dim);
   m->embed_ = w.table(table);
   m->positions_ =
@@ -100,22 +100,22 @@ Result<std::unique_ptr<Model>> Gpt2::load(const ModelFile& file, Backend& backen
   return std::unique_ptr<Model>(std::move(m));
 }
 
-void Gpt2::forward(const ModelInput& in, Tensor hidden) {
+void Gpt2::forward(Ops& ops, const ModelInput& in, Tensor hidden) {
   auto [x, h, d] = stream_.rows(in.tokens());  // (T,E)
-  b_.embed(x, *embed_, in.ids);
-  b_.embed(d, *positions_, in.positions);
-  b_.add(x, x, d);
+  ops.embed(x, *embed_, in.ids);
+  ops.embed(d, *positions_, in.positions);
+  ops.add(x, x, d);
   for (int i = 0; i < c_.layers; ++i) {
     const Layer& l = layers_[i];
-    l.attn_norm.layer(b_, h, x);
-    l.attn(b_, in, i, d, h, {}, attn_);
-    b_.add(x, x, d);
-    l.ffn_norm.layer(b_, h, x);
-    l.ffn(b_, d, h, ffn_);
-    b_.add(x, x, d);
+    l.attn_norm.layer(ops, h, x);
+    l.attn(ops, in, i, d, h, {}, attn_);
+    ops.add(x, x, d);
+    l.ffn_norm.layer(ops, h, x);
+    l.ffn(ops, d, h, ffn_);
+    ops.add(x, x, d);
   }
-  b_.gather_rows(hidden, x, in.out_rows);
-  norm_.layer(b_, hidden, hidden);
+  ops.gather_rows(hidden, x, in.out_rows);
+  norm_.layer(ops, hidden, hidden);
 }
 
 }  // namespace

@@ -68,14 +68,14 @@ Layer bind_layer(WeightLoader& w, const Config& c, int i) {
 
 class GptNeox final : public Model {
  public:
-  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Backend& backend,
+  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Device& device,
                                              const ModelOptions& options);
   CacheSpec cache_spec(int) const override { return {c_.kv_heads, c_.head_dim}; }
-  void forward(const ModelInput& in, Tensor hidden) override;
-  void head(Tensor logits, Tensor hidden) override { head_(b_, logits, hidden); }
+  void forward(Ops& ops, const ModelInput& in, Tensor hidden) override;
+  void head(Ops& ops, Tensor logits, Tensor hidden) override { head_(ops, logits, hidden); }
 
  private:
-  GptNeox(Config c, Backend& b) : Model(model_info("gpt_neox", c), b), c_(std::move(c)) {}
+  explicit GptNeox(Config c) : Model(model_info("gpt_neox", c)), c_(std::move(c)) {}
 
   Config c_;
   std::shared_ptr<Weight> embed_;  // (V,E)
@@ -88,11 +88,11 @@ class GptNeox final : public Model {
   Mlp::Scratch ffn_;
 };
 
-Result<std::unique_ptr<Model>> GptNeox::load(const ModelFile& file, Backend& backend,
+Result<std::unique_ptr<Model>> GptNeox::load(const ModelFile& file, Device& device,
                                              const ModelOptions& options) {
   VT_TRY(Config c, read_config(file));
-  std::unique_ptr<GptNeox> m(new GptNeox(c, backend));
-  WeightLoader w(file, backend, options.progress);
+  std::unique_ptr<GptNeox> m(new GptNeox(c));
+  WeightLoader w(file, device, options.progress);
   MatrixSource table = w.matrix(kEmbedding, c.vocab, c.dim);
   m->embed_ = w.table(table);
   for (int i = 0; i < c.layers; ++i) m->layers_.push_back(bind_layer(w, c, i));
@@ -108,22 +108,22 @@ Result<std::unique_ptr<Model>> GptNeox::load(const ModelFile& file, Backend& bac
   return std::unique_ptr<Model>(std::move(m));
 }
 
-void GptNeox::forward(const ModelInput& in, Tensor hidden) {
+void GptNeox::forward(Ops& ops, const ModelInput& in, Tensor hidden) {
   auto [x, h, d] = stream_.rows(in.tokens());  // (T,E)
-  b_.embed(x, *embed_, in.ids);
-  Tensor rope = rope_(b_, in.positions);
+  ops.embed(x, *embed_, in.ids);
+  Tensor rope = rope_(ops, in.positions);
   for (int i = 0; i < c_.layers; ++i) {
     const Layer& l = layers_[i];
-    l.attn_norm.layer(b_, h, x);
-    l.attn(b_, in, i, d, h, rope, attn_);
-    if (c_.parallel) l.ffn_norm.layer(b_, h, x);
-    b_.add(x, x, d);
-    if (!c_.parallel) l.ffn_norm.layer(b_, h, x);
-    l.ffn(b_, d, h, ffn_);
-    b_.add(x, x, d);
+    l.attn_norm.layer(ops, h, x);
+    l.attn(ops, in, i, d, h, rope, attn_);
+    if (c_.parallel) l.ffn_norm.layer(ops, h, x);
+    ops.add(x, x, d);
+    if (!c_.parallel) l.ffn_norm.layer(ops, h, x);
+    l.ffn(ops, d, h, ffn_);
+    ops.add(x, x, d);
   }
-  b_.gather_rows(hidden, x, in.out_rows);
-  norm_.layer(b_, hidden, hidden);
+  ops.gather_rows(hidden, x, in.out_rows);
+  norm_.layer(ops, hidden, hidden);
 }
 
 }  // namespace

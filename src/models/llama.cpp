@@ -51,14 +51,14 @@ Layer bind_layer(WeightLoader& w, const Config& c, int i) {
 
 class Llama final : public Model {
  public:
-  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Backend& backend,
+  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Device& device,
                                              const ModelOptions& options);
   CacheSpec cache_spec(int) const override { return {c_.kv_heads, c_.head_dim, c_.window}; }
-  void forward(const ModelInput& in, Tensor hidden) override;
-  void head(Tensor logits, Tensor hidden) override { head_(b_, logits, hidden); }
+  void forward(Ops& ops, const ModelInput& in, Tensor hidden) override;
+  void head(Ops& ops, Tensor logits, Tensor hidden) override { head_(ops, logits, hidden); }
 
  private:
-  Llama(Config c, Backend& b) : Model(model_info("llama", c), b), c_(std::move(c)) {}
+  explicit Llama(Config c) : Model(model_info("llama", c)), c_(std::move(c)) {}
 
   Config c_;
   std::shared_ptr<Weight> embed_;  // (V,E)
@@ -71,11 +71,11 @@ class Llama final : public Model {
   GatedFfn::Scratch ffn_;
 };
 
-Result<std::unique_ptr<Model>> Llama::load(const ModelFile& file, Backend& backend,
+Result<std::unique_ptr<Model>> Llama::load(const ModelFile& file, Device& device,
                                            const ModelOptions& options) {
   VT_TRY(Config c, read_config(file));
-  std::unique_ptr<Llama> m(new Llama(c, backend));
-  WeightLoader w(file, backend, options.progress);
+  std::unique_ptr<Llama> m(new Llama(c));
+  WeightLoader w(file, device, options.progress);
   MatrixSource table = w.matrix(kEmbedding, c.vocab, c.dim);
   m->embed_ = w.table(table);
   for (int i = 0; i < c.layers; ++i) m->layers_.push_back(bind_layer(w, c, i));
@@ -90,16 +90,16 @@ Result<std::unique_ptr<Model>> Llama::load(const ModelFile& file, Backend& backe
   return std::unique_ptr<Model>(std::move(m));
 }
 
-void Llama::forward(const ModelInput& in, Tensor hidden) {
+void Llama::forward(Ops& ops, const ModelInput& in, Tensor hidden) {
   Stream stream = stream_.rows(in.tokens());  // (T,E) each
-  b_.embed(stream.x, *embed_, in.ids);
-  Tensor rope = rope_(b_, in.positions);
+  ops.embed(stream.x, *embed_, in.ids);
+  Tensor rope = rope_(ops, in.positions);
   for (int i = 0; i < c_.layers; ++i) {
     const Layer& l = layers_[i];
-    l.attn.residual(b_, in, i, stream, l.attn_norm, rope, attn_);
-    l.ffn.residual(b_, stream, l.ffn_norm, ffn_);
+    l.attn.residual(ops, in, i, stream, l.attn_norm, rope, attn_);
+    l.ffn.residual(ops, stream, l.ffn_norm, ffn_);
   }
-  norm_.rms(b_, hidden, stream.x, in.out_rows);
+  norm_.rms(ops, hidden, stream.x, in.out_rows);
 }
 
 }  // namespace

@@ -31,10 +31,10 @@ Result<const Arch*> find_arch(const ModelFile& file) {
                     file.path(), file.architecture(), known);
 }
 
-Result<std::unique_ptr<Model>> load_model(const ModelFile& file, Backend& backend,
+Result<std::unique_ptr<Model>> load_model(const ModelFile& file, Device& device,
                                           const ModelOptions& options) {
   VT_TRY(const Arch* arch, find_arch(file));
-  return arch->load(file, backend, options);
+  return arch->load(file, device, options);
 }
 
 }  // namespace vitrine

@@ -1,4 +1,4 @@
-// Model: an architecture with its weights on a backend. One file of this folder per architecture,
+// Model: an architecture with its weights on a device. One file of this folder per architecture,
 // in four parts: configuration, weights, forward, descriptor. Model files may repeat each other;
 // what they share without knowing it is in nn/.
 #pragma once
@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "formats/model_file.h"
-#include "kernels/backend.h"
+#include "kernels/device.h"
+#include "kernels/ops.h"
 #include "kv/cache_spec.h"
 #include "nn/config_reader.h"
 #include "nn/decoder_config.h"
@@ -33,6 +34,9 @@ struct ModelOptions {
   std::function<void(std::int64_t bytes)> progress;
 };
 
+// Owns its weights and its activations, which are memory of the device that it was loaded onto: the
+// device must outlive it, and the ops it is given must be that device's. Engine thread only, apart
+// from info(), totals() and cache_spec().
 class Model {
  public:
   virtual ~Model() = default;
@@ -40,19 +44,18 @@ class Model {
   const WeightLoader::Totals& totals() const { return totals_; }
 
   virtual CacheSpec cache_spec(int layer) const = 0;
-  // hidden (M,E): the final, normed hidden states of rows in.out_rows. K and V of all rows are
-  // stored.
-  virtual void forward(const ModelInput& in, Tensor hidden) = 0;
+  // hidden (M,E): the final, normed hidden states of rows in.out_rows, at most max_tokens rows in.
+  // K and V of all rows are stored.
+  virtual void forward(Ops& ops, const ModelInput& in, Tensor hidden) = 0;
   // logits (M,V) of hidden (M,E).
-  virtual void head(Tensor logits, Tensor hidden) = 0;
+  virtual void head(Ops& ops, Tensor logits, Tensor hidden) = 0;
 
  protected:
-  Model(ModelInfo info, Backend& backend) : info_(std::move(info)), b_(backend) {}
+  explicit Model(ModelInfo info) : info_(std::move(info)) {}
   // Takes over what the loader made; its error, if any. Last line of every load().
   Status adopt(WeightLoader& w);
 
   ModelInfo info_;
-  Backend& b_;
 
  private:
   WeightLoader::Totals totals_;
@@ -63,14 +66,15 @@ struct Arch {
   const char* name;
   std::vector<std::string> gguf;  // general.architecture
   std::vector<std::string> hf;    // architectures[0]
-  Result<std::unique_ptr<Model>> (*load)(const ModelFile& file, Backend& backend,
+  Result<std::unique_ptr<Model>> (*load)(const ModelFile& file, Device& device,
                                          const ModelOptions& options);
 };
 std::span<const Arch* const> all_archs();
 
 // The error lists the known ones.
 Result<const Arch*> find_arch(const ModelFile& file);
-Result<std::unique_ptr<Model>> load_model(const ModelFile& file, Backend& backend,
+// The file must stay open as long as the model: weights may be views of it.
+Result<std::unique_ptr<Model>> load_model(const ModelFile& file, Device& device,
                                           const ModelOptions& options);
 
 }  // namespace vitrine

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/backend.h"
 #include "nn/test_model.h"
 
 namespace vitrine {

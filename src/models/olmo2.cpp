@@ -48,14 +48,14 @@ Layer bind_layer(WeightLoader& w, const Config& c, int i) {
 
 class Olmo2 final : public Model {
  public:
-  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Backend& backend,
+  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Device& device,
                                              const ModelOptions& options);
   CacheSpec cache_spec(int) const override { return {c_.kv_heads, c_.head_dim}; }
-  void forward(const ModelInput& in, Tensor hidden) override;
-  void head(Tensor logits, Tensor hidden) override { head_(b_, logits, hidden); }
+  void forward(Ops& ops, const ModelInput& in, Tensor hidden) override;
+  void head(Ops& ops, Tensor logits, Tensor hidden) override { head_(ops, logits, hidden); }
 
  private:
-  Olmo2(Config c, Backend& b) : Model(model_info("olmo2", c), b), c_(std::move(c)) {}
+  explicit Olmo2(Config c) : Model(model_info("olmo2", c)), c_(std::move(c)) {}
 
   Config c_;
   std::shared_ptr<Weight> embed_;  // (V,E)
@@ -68,11 +68,11 @@ class Olmo2 final : public Model {
   GatedFfn::Scratch ffn_;
 };
 
-Result<std::unique_ptr<Model>> Olmo2::load(const ModelFile& file, Backend& backend,
+Result<std::unique_ptr<Model>> Olmo2::load(const ModelFile& file, Device& device,
                                            const ModelOptions& options) {
   VT_TRY(Config c, read_config(file));
-  std::unique_ptr<Olmo2> m(new Olmo2(c, backend));
-  WeightLoader w(file, backend, options.progress);
+  std::unique_ptr<Olmo2> m(new Olmo2(c));
+  WeightLoader w(file, device, options.progress);
   MatrixSource table = w.matrix(kEmbedding, c.vocab, c.dim);
   m->embed_ = w.table(table);
   for (int i = 0; i < c.layers; ++i) m->layers_.push_back(bind_layer(w, c, i));
@@ -87,20 +87,20 @@ Result<std::unique_ptr<Model>> Olmo2::load(const ModelFile& file, Backend& backe
   return std::unique_ptr<Model>(std::move(m));
 }
 
-void Olmo2::forward(const ModelInput& in, Tensor hidden) {
+void Olmo2::forward(Ops& ops, const ModelInput& in, Tensor hidden) {
   auto [x, h, d] = stream_.rows(in.tokens());  // (T,E)
-  b_.embed(x, *embed_, in.ids);
-  Tensor rope = rope_(b_, in.positions);
+  ops.embed(x, *embed_, in.ids);
+  Tensor rope = rope_(ops, in.positions);
   for (int i = 0; i < c_.layers; ++i) {
     const Layer& l = layers_[i];
-    l.attn(b_, in, i, d, x, rope, attn_);
-    l.post_attn_norm.rms(b_, h, d);
-    b_.add(x, x, h);
-    l.ffn(b_, d, x, ffn_);
-    l.post_ffn_norm.rms(b_, h, d);
-    b_.add(x, x, h);
+    l.attn(ops, in, i, d, x, rope, attn_);
+    l.post_attn_norm.rms(ops, h, d);
+    ops.add(x, x, h);
+    l.ffn(ops, d, x, ffn_);
+    l.post_ffn_norm.rms(ops, h, d);
+    ops.add(x, x, h);
   }
-  norm_.rms(b_, hidden, x, in.out_rows);
+  norm_.rms(ops, hidden, x, in.out_rows);
 }
 
 }  // namespace

@@ -54,14 +54,14 @@ Layer bind_layer(WeightLoader& w, const Config& c, int i) {
 
 class Opt final : public Model {
  public:
-  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Backend& backend,
+  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Device& device,
                                              const ModelOptions& options);
   CacheSpec cache_spec(int) const override { return {c_.kv_heads, c_.head_dim}; }
-  void forward(const ModelInput& in, Tensor hidden) override;
-  void head(Tensor logits, Tensor hidden) override { head_(b_, logits, hidden); }
+  void forward(Ops& ops, const ModelInput& in, Tensor hidden) override;
+  void head(Ops& ops, Tensor logits, Tensor hidden) override { head_(ops, logits, hidden); }
 
  private:
-  Opt(Config c, Backend& b) : Model(model_info("opt", c), b), c_(std::move(c)) {}
+  explicit Opt(Config c) : Model(model_info("opt", c)), c_(std::move(c)) {}
 
   Config c_;
   std::shared_ptr<Weight> embed_, positions_;  // (V,E), (context,E)
@@ -73,11 +73,11 @@ class Opt final : public Model {
   Mlp::Scratch ffn_;
 };
 
-Result<std::unique_ptr<Model>> Opt::load(const ModelFile& file, Backend& backend,
+Result<std::unique_ptr<Model>> Opt::load(const ModelFile& file, Device& device,
                                          const ModelOptions& options) {
   VT_TRY(Config c, read_config(file));
-  std::unique_ptr<Opt> m(new Opt(c, backend));
-  WeightLoader w(file, backend, options.progress);
+  std::unique_ptr<Opt> m(new Opt(c));
+  WeightLoader w(file, device, options.progress);
   MatrixSource table = w.matrix(kEmbedding, c.vocab, c.dim);
   m->embed_ = w.table(table);
   MatrixSource positions =
@@ -96,26 +96,26 @@ Result<std::unique_ptr<Model>> Opt::load(const ModelFile& file, Backend& backend
   return std::unique_ptr<Model>(std::move(m));
 }
 
-void Opt::forward(const ModelInput& in, Tensor hidden) {
+void Opt::forward(Ops& ops, const ModelInput& in, Tensor hidden) {
   auto [x, h, d] = stream_.rows(in.tokens());  // (T,E)
-  b_.embed(x, *embed_, in.ids);
-  b_.embed(d, *positions_, in.positions);
-  b_.add(x, x, d);
+  ops.embed(x, *embed_, in.ids);
+  ops.embed(d, *positions_, in.positions);
+  ops.add(x, x, d);
   for (int i = 0; i < c_.layers; ++i) {
     const Layer& l = layers_[i];
-    if (c_.norm_first) l.attn_norm.layer(b_, h, x);
-    l.attn(b_, in, i, d, c_.norm_first ? h : x, {}, attn_);
-    b_.add(x, x, d);
+    if (c_.norm_first) l.attn_norm.layer(ops, h, x);
+    l.attn(ops, in, i, d, c_.norm_first ? h : x, {}, attn_);
+    ops.add(x, x, d);
     if (c_.norm_first)
-      l.ffn_norm.layer(b_, h, x);
+      l.ffn_norm.layer(ops, h, x);
     else
-      l.attn_norm.layer(b_, x, x);
-    l.ffn(b_, d, c_.norm_first ? h : x, ffn_);
-    b_.add(x, x, d);
-    if (!c_.norm_first) l.ffn_norm.layer(b_, x, x);
+      l.attn_norm.layer(ops, x, x);
+    l.ffn(ops, d, c_.norm_first ? h : x, ffn_);
+    ops.add(x, x, d);
+    if (!c_.norm_first) l.ffn_norm.layer(ops, x, x);
   }
-  b_.gather_rows(hidden, x, in.out_rows);
-  if (norm_.defined()) norm_.layer(b_, hidden, hidden);
+  ops.gather_rows(hidden, x, in.out_rows);
+  if (norm_.defined()) norm_.layer(ops, hidden, hidden);
 }
 
 }  // namespace

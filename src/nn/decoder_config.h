@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/ops.h"
 #include "nn/config_reader.h"
 #include "nn/weight_loader.h"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/ops.h"
 
 namespace vitrine {
 
@@ -25,18 +25,18 @@ struct ModelInput {
 struct Linear {
   std::unique_ptr<Weight> weight;  // (N, K)
   Tensor bias;                     // (N) or undefined
-  void operator()(Backend& b, Tensor out, Tensor x) const { b.matmul(out, x, *weight, bias); }
+  void operator()(Ops& ops, Tensor out, Tensor x) const { ops.matmul(out, x, *weight, bias); }
 };
 
 struct Norm {
   Tensor w, b;  // (E); b may be undefined
   float eps = 0;
   bool defined() const { return w.defined(); }
-  void rms(Backend& on, Tensor out, Tensor x) const { on.rms_norm(out, x, w, eps); }
-  void rms(Backend& on, Tensor out, Tensor x, Tensor rows) const {
-    on.gather_rms_norm(out, x, rows, w, eps);
+  void rms(Ops& ops, Tensor out, Tensor x) const { ops.rms_norm(out, x, w, eps); }
+  void rms(Ops& ops, Tensor out, Tensor x, Tensor rows) const {
+    ops.gather_rms_norm(out, x, rows, w, eps);
   }
-  void layer(Backend& on, Tensor out, Tensor x) const { on.layer_norm(out, x, w, b, eps); }
+  void layer(Ops& ops, Tensor out, Tensor x) const { ops.layer_norm(out, x, w, b, eps); }
   // As part of a product.
   InputNorm before(Tensor scratch) const { return {w, eps, scratch}; }
 };
@@ -62,15 +62,15 @@ struct Attention {
   };
   static Scratch scratch(WeightLoader& w, int max_tokens, int q_dim, int kv_dim);
   // out (T,E) = attention of x (T,E) in layer `layer`. `rope`: (T,R/2,2), undefined for none.
-  void operator()(Backend& b, const ModelInput& in, int layer, Tensor out, Tensor x, Tensor rope,
+  void operator()(Ops& ops, const ModelInput& in, int layer, Tensor out, Tensor x, Tensor rope,
                   const Scratch& s) const;
   // x += attention of x, RMS-normed.
-  void residual(Backend& b, const ModelInput& in, int layer, const Stream& stream, const Norm& norm,
+  void residual(Ops& ops, const ModelInput& in, int layer, const Stream& stream, const Norm& norm,
                 Tensor rope, const Scratch& s) const;
 
  private:
   // All but the output projection; (T,H*D).
-  Tensor heads_of(Backend& b, const ModelInput& in, int layer, Tensor x, const InputNorm& norm,
+  Tensor heads_of(Ops& ops, const ModelInput& in, int layer, Tensor x, const InputNorm& norm,
                   Tensor rope, const Scratch& s) const;
 };
 
@@ -82,9 +82,9 @@ struct GatedFfn {
     Tensor gate, up;  // (max T, F)
   };
   static Scratch scratch(WeightLoader& w, int max_tokens, int ffn);
-  void operator()(Backend& b, Tensor out, Tensor x, const Scratch& s) const;
+  void operator()(Ops& ops, Tensor out, Tensor x, const Scratch& s) const;
   // x += the same of x, RMS-normed.
-  void residual(Backend& b, const Stream& stream, const Norm& norm, const Scratch& s) const;
+  void residual(Ops& ops, const Stream& stream, const Norm& norm, const Scratch& s) const;
 };
 
 // down(activation(up(x)))
@@ -95,7 +95,7 @@ struct Mlp {
     Tensor up;  // (max T, F)
   };
   static Scratch scratch(WeightLoader& w, int max_tokens, int ffn);
-  void operator()(Backend& b, Tensor out, Tensor x, const Scratch& s) const;
+  void operator()(Ops& ops, Tensor out, Tensor x, const Scratch& s) const;
 };
 
 }  // namespace vitrine

@@ -203,9 +203,9 @@ Rope::Rope(WeightLoader& w, RopeConfig config, int context, int max_tokens) {
   scale_ = f.scale;
 }
 
-Tensor Rope::operator()(Backend& b, Tensor positions) const {
+Tensor Rope::operator()(Ops& ops, Tensor positions) const {
   Tensor table = table_.rows(positions.dim(0));
-  b.rope_table(table, positions, inv_freq_, scale_);
+  ops.rope_table(table, positions, inv_freq_, scale_);
   return table;
 }
 

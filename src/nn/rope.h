@@ -47,7 +47,7 @@ class Rope {
   // Includes what GGUF files keep as tensors: llama3's and longrope's factors.
   Rope(WeightLoader& w, RopeConfig config, int context, int max_tokens);
   // (T,R/2,2), valid until the next call.
-  Tensor operator()(Backend& b, Tensor positions) const;
+  Tensor operator()(Ops& ops, Tensor positions) const;
 
  private:
   Tensor inv_freq_, table_;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "kernels/backend.h"
 #include "nn/test_model.h"
 
 namespace vitrine {

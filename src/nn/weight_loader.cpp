@@ -38,9 +38,9 @@ const TensorInfo* find_tensor(const ModelFile& file, const Name& name) {
   return file.find(rest);
 }
 
-WeightLoader::WeightLoader(const ModelFile& file, Backend& backend,
+WeightLoader::WeightLoader(const ModelFile& file, Device& device,
                            std::function<void(std::int64_t)> progress)
-    : file_(file), backend_(backend), progress_(std::move(progress)) {}
+    : file_(file), device_(device), progress_(std::move(progress)) {}
 
 const TensorInfo* WeightLoader::get(const Name& name, Shape shape) {
   if (error_) return nullptr;
@@ -157,14 +157,14 @@ std::vector<float> WeightLoader::floats(const Name& name, std::int64_t n) {
 Linear WeightLoader::pack(const MatrixSource& m, std::vector<float> bias, WeightUse use) {
   Linear linear;
   if (error_) return linear;
-  auto packed = backend_.pack(m, use);
+  auto packed = device_.pack(m, use);
   if (!packed.ok()) {
     fail(packed.error());
     return linear;
   }
   linear.weight = std::move(packed).value();
   if (!bias.empty()) linear.bias = vector(bias);
-  totals_.packed_bytes += backend_.packed_bytes(m.dtype, m.rows(), m.cols, use);
+  totals_.packed_bytes += device_.packed_bytes(m.dtype, m.rows(), m.cols, use);
   if (progress_) progress_(linear.weight->bytes());
   return linear;
 }
@@ -204,17 +204,17 @@ Linear WeightLoader::linear(const Name& weight, std::int64_t rows, std::int64_t 
 
 std::shared_ptr<Weight> WeightLoader::table(const MatrixSource& m) {
   if (error_) return nullptr;
-  auto packed = backend_.pack(m, WeightUse::kTable);
+  auto packed = device_.pack(m, WeightUse::kTable);
   if (!packed.ok()) {
     fail(packed.error());
     return nullptr;
   }
-  totals_.packed_bytes += backend_.packed_bytes(m.dtype, m.rows(), m.cols, WeightUse::kTable);
+  totals_.packed_bytes += device_.packed_bytes(m.dtype, m.rows(), m.cols, WeightUse::kTable);
   return std::move(packed).value();
 }
 
 Tensor WeightLoader::allocate(Shape shape) {
-  auto buffer = backend_.allocate(shape.elements() * 4);
+  auto buffer = device_.allocate(shape.elements() * 4);
   if (!buffer.ok()) {
     fail(buffer.error());
     return {};
@@ -228,7 +228,7 @@ Tensor WeightLoader::vector(const std::vector<float>& values) {
   if (error_) return {};
   Tensor t = allocate({static_cast<std::int64_t>(values.size())});
   if (t.defined())
-    backend_.write(t.data, values.data(), static_cast<std::int64_t>(values.size()) * 4);
+    device_.write(t.data, values.data(), static_cast<std::int64_t>(values.size()) * 4);
   return t;
 }
 

@@ -1,4 +1,4 @@
-// Binds a ModelFile's tensors to a backend: by name, with the shape checked, undoing what the
+// Binds a ModelFile's tensors to a device: by name, with the shape checked, undoing what the
 // file's kind did to them. After this nobody knows which kind it was.
 //
 // Errors stick, as in ConfigReader: ask status() once at the end.
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "formats/model_file.h"
-#include "kernels/backend.h"
+#include "kernels/device.h"
 #include "nn/layers.h"
 
 namespace vitrine {
@@ -31,11 +31,10 @@ const TensorInfo* find_tensor(const ModelFile& file, const Name& name);
 
 class WeightLoader {
  public:
-  WeightLoader(const ModelFile& file, Backend& backend,
+  WeightLoader(const ModelFile& file, Device& device,
                std::function<void(std::int64_t bytes)> progress = {});
 
   bool gguf() const { return file_.kind() == FileKind::kGguf; }
-  Backend& backend() { return backend_; }
   bool has(const Name& name) const { return find_tensor(file_, name) != nullptr; }
 
   // The rows of a matrix, (rows, cols). `transposed`: the file holds (cols, rows).
@@ -57,7 +56,7 @@ class WeightLoader {
     return has(name) ? floats(name, n) : std::vector<float>{};
   }
 
-  // Onto the backend.
+  // Onto the device.
   Linear linear(const MatrixSource& m, std::vector<float> bias = {});
   Linear linear(const Name& weight, std::int64_t rows, std::int64_t cols, const Name& bias = {},
                 bool transposed = false);
@@ -84,7 +83,7 @@ class WeightLoader {
     DType matmul_type = DType::kF32;                    // of most of them
     std::int64_t head_weights = 0, head_bytes = 0;
     std::int64_t activation_bytes = 0;
-    std::int64_t packed_bytes = 0;  // memory the backend holds for weights, beyond the file
+    std::int64_t packed_bytes = 0;  // memory the device holds for weights, beyond the file
   };
   const Totals& totals() const { return totals_; }
   std::vector<Buffer> take_buffers() { return std::move(buffers_); }
@@ -96,7 +95,7 @@ class WeightLoader {
   Linear pack(const MatrixSource& m, std::vector<float> bias, WeightUse use);
 
   const ModelFile& file_;
-  Backend& backend_;
+  Device& device_;
   std::function<void(std::int64_t)> progress_;
   std::optional<Error> error_;
   std::set<std::string_view> bound_;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "kernels/backend.h"
 #include "nn/layer_loader.h"
 #include "nn/test_model.h"
 

@@ -43,6 +43,12 @@ json::object plan_json(const MemoryPlan& p) {
           {"cache_groups", std::move(groups)}};
 }
 
+Result<MemoryPlan> plan(const ModelFile& file, EngineOptions options, ModelInfo* info) {
+  options.threads = 1;  // nothing is computed
+  VT_TRY(auto backend, create_backend(options.backend, backend_options(options)));
+  return plan_memory(file, *backend, options, info);
+}
+
 json::object describe(const ModelFile& file, const Flags& f, EngineOptions options) {
   json::object out{{"path", file.path()},
                    {"kind", file.kind() == FileKind::kGguf ? "gguf" : "hugging-face"},
@@ -63,16 +69,16 @@ json::object describe(const ModelFile& file, const Flags& f, EngineOptions optio
   out["weights"] = weights;
   out["tensor_types"] = std::move(by_type);
   ModelInfo info;
-  auto plan = plan_memory(file, options, &info);
-  if (plan.ok()) {
+  auto memory = plan(file, options, &info);
+  if (memory.ok()) {
     out["model"] =
         json::object{{"arch", info.arch},   {"layers", info.layers}, {"dim", info.dim},
                      {"heads", info.heads}, {"vocab", info.vocab},   {"context", info.context}};
-    out["memory"] = plan_json(*plan);
+    out["memory"] = plan_json(*memory);
   } else {
     out["model"] = nullptr;
     out["memory"] = nullptr;
-    out["not_runnable"] = plan.error().message;
+    out["not_runnable"] = memory.error().message;
   }
   auto tokenizer = Tokenizer::load(file);
   if (tokenizer.ok()) {

@@ -94,6 +94,7 @@ Result<std::unique_ptr<Backend>> create_cpu(const BackendOptions& options) {
   if (!cpu_features().avx2)
     return make_error(ErrorCode::kUnavailable,
                       "the cpu backend needs AVX2, FMA and F16C, which this CPU does not have");
+  VT_RETURN_IF_ERROR(check_device("cpu", options, 1));
   cpu::Isa best = cpu::best_isa(), isa = best;
   if (!options.isa.empty()) {
     std::string have;

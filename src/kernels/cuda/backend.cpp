@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "kernels/cuda/attention.h"
-#include "kernels/cuda/attention_lone.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/ops.h"
@@ -26,44 +25,36 @@ void fail(const Context& c, cudaError_t error, const char* what) {
   std::abort();
 }
 
+cudaError_t set_device(int device) {
+  thread_local int current = -1;
+  if (current == device) return cudaSuccess;
+  cudaError_t error = cudaSetDevice(device);
+  if (error == cudaSuccess) current = device;
+  return error;
+}
+
+void enter(const Context& c) { check(c, set_device(c.device), "choosing the device"); }
+
 unsigned blocks_for(const Context& c, std::int64_t n, std::int64_t per) {
   std::int64_t blocks = (n + per - 1) / per;
   if (n < 0 || blocks > INT32_MAX) fail(c, cudaErrorInvalidValue, "a launch of too many blocks");
   return static_cast<unsigned>(std::max<std::int64_t>(blocks, 1));
 }
 
-namespace {
-
-float* pointer(const Tensor& t) { return t.defined() ? t.f32() : nullptr; }
-
-}  // namespace
-
-class CudaBackend::Op {
- public:
-  Op(CudaBackend& b, const char* name, const Tensor& t) : b_(b) {
-    begin_op(b_.c_);
-    b_.c_.op = name;
-    for (int i = 0; i < 4; ++i) b_.c_.shape[i] = i < t.shape.rank() ? t.shape[i] : 0;
-  }
-  ~Op() {
-    if (b_.synchronous_) check(b_.c_, cudaStreamSynchronize(b_.c_.stream), "running it");
-  }
-
- private:
-  CudaBackend& b_;
-};
-
 Status CudaBackend::start(const BackendOptions& options) {
-  auto unavailable = [](const char* what, cudaError_t error) {
+  auto unavailable = [](std::string_view what, cudaError_t error) {
     return make_error(ErrorCode::kUnavailable, "cuda: {}: {}", what, cudaGetErrorString(error));
   };
   int devices = 0;
   cudaError_t error = cudaGetDeviceCount(&devices);
   if (error != cudaSuccess) return unavailable("no usable device", error);
   if (devices == 0) return make_error(ErrorCode::kUnavailable, "cuda: no device");
+  VT_RETURN_IF_ERROR(check_device("cuda", options, devices));
+  c_.device = options.device;
+  const std::string device = fmt::format("device {}", c_.device);
   cudaDeviceProp properties;
-  error = cudaGetDeviceProperties(&properties, 0);
-  if (error != cudaSuccess) return unavailable("device 0", error);
+  error = cudaGetDeviceProperties(&properties, c_.device);
+  if (error != cudaSuccess) return unavailable(device, error);
   c_.capability = 10 * properties.major + properties.minor;
   c_.sms = properties.multiProcessorCount;
   c_.shared_bytes = static_cast<int>(properties.sharedMemPerBlockOptin);
@@ -71,7 +62,7 @@ Status CudaBackend::start(const BackendOptions& options) {
     return make_error(ErrorCode::kUnavailable,
                       "cuda: {} has compute capability {}.{}, at least 8.0 is needed",
                       properties.name, properties.major, properties.minor);
-  if ((error = cudaSetDevice(0)) != cudaSuccess) return unavailable("device 0", error);
+  if ((error = set_device(c_.device)) != cudaSuccess) return unavailable(device, error);
   error = cudaStreamCreateWithFlags(&c_.stream, cudaStreamNonBlocking);
   if (error != cudaSuccess) return unavailable("stream", error);
   c_.deterministic = options.deterministic;
@@ -110,6 +101,7 @@ Result<std::unique_ptr<Backend>> CudaBackend::create(const BackendOptions& optio
 
 CudaBackend::~CudaBackend() {
   if (c_.stream == nullptr) return;
+  enter(c_);
   forget_recordings();
   for (Step& s : steps_) {
     if (s.start != nullptr) cudaEventDestroy(s.start);
@@ -122,6 +114,7 @@ CudaBackend::~CudaBackend() {
 
 // Many rows of any type are multiplied as bf16 or fp16, at the same rate.
 Peak CudaBackend::measure_peak(DType) {
+  enter(c_);
   check(c_, cudaStreamSynchronize(c_.stream), "waiting");
   return cuda::measure_peak(c_);
 }
@@ -129,15 +122,24 @@ Peak CudaBackend::measure_peak(DType) {
 // ---- memory
 
 std::optional<std::int64_t> CudaBackend::free_memory() const {
+  enter(c_);
   std::size_t free = 0, total = 0;
   if (cudaMemGetInfo(&free, &total) != cudaSuccess) return std::nullopt;
   return static_cast<std::int64_t>(free);
 }
 
-Result<Buffer> CudaBackend::allocate(std::int64_t bytes) { return allocate_device(bytes); }
-Result<Buffer> CudaBackend::allocate_shared(std::int64_t bytes) { return allocate_pinned(bytes); }
+Result<Buffer> CudaBackend::allocate(std::int64_t bytes) {
+  enter(c_);
+  return allocate_device(bytes);
+}
+
+Result<Buffer> CudaBackend::allocate_shared(std::int64_t bytes) {
+  enter(c_);
+  return allocate_pinned(bytes);
+}
 
 void CudaBackend::write(void* to, const void* from, std::int64_t bytes) {
+  enter(c_);
   forget_operands(c_);
   auto size = static_cast<std::size_t>(bytes);
   if (bytes > kStagingHalf) {
@@ -159,6 +161,7 @@ void CudaBackend::write(void* to, const void* from, std::int64_t bytes) {
 }
 
 const void* CudaBackend::read(const void* from, std::int64_t bytes, void* staging) {
+  enter(c_);
   forget_operands(c_);  // the host may write to shared memory afterwards
   auto size = static_cast<std::size_t>(bytes);
   check(c_, cudaMemcpyAsync(staging, from, size, cudaMemcpyDeviceToHost, c_.stream), "read");
@@ -167,6 +170,7 @@ const void* CudaBackend::read(const void* from, std::int64_t bytes, void* stagin
 }
 
 void CudaBackend::read_later(void* to, const void* from, std::int64_t bytes) {
+  enter(c_);
   check(
       c_,
       cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, c_.stream),
@@ -174,6 +178,7 @@ void CudaBackend::read_later(void* to, const void* from, std::int64_t bytes) {
 }
 
 void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
+  enter(c_);
   forget_operands(c_);
   check(c_,
         cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
@@ -188,6 +193,7 @@ std::int64_t CudaBackend::packed_bytes(DType dtype, std::int64_t rows, std::int6
 }
 
 Result<std::unique_ptr<Weight>> CudaBackend::pack(const MatrixSource& m, WeightUse use) {
+  enter(c_);
   if (use != WeightUse::kTable) return pack_weight(c_, m);
   std::int64_t row = format_bytes(find_format(m.dtype)->info, m.cols), bytes = row * m.rows();
   VT_TRY(Buffer memory, allocate_device(bytes));
@@ -210,6 +216,7 @@ std::int64_t CudaBackend::kv_page_bytes(const KvShape& shape) const {
 // ---- steps
 
 void CudaBackend::begin_step(std::uint64_t step, bool follows) {
+  enter(c_);
   c_.step = step;
   Step& s = steps_[begun_ % kSteps];
   s.follows = follows && begun_ > 0;
@@ -217,12 +224,14 @@ void CudaBackend::begin_step(std::uint64_t step, bool follows) {
 }
 
 int CudaBackend::end_step() {
+  enter(c_);
   int ticket = static_cast<int>(begun_++ % kSteps);
   check(c_, cudaEventRecord(steps_[ticket].end, c_.stream), "end_step");
   return ticket;
 }
 
 StepTimes CudaBackend::wait(int ticket) {
+  enter(c_);
   forget_operands(c_);  // as in read()
   Step& s = steps_[ticket];
   check(c_, cudaEventSynchronize(s.end), "waiting for a step");
@@ -245,7 +254,8 @@ void CudaBackend::forget_recordings() {
   recordings_.clear();
 }
 
-void CudaBackend::repeat(std::uint64_t key, const std::function<void()>& calls) {
+void CudaBackend::repeat_(std::uint64_t key, const std::function<void()>& calls) {
+  enter(c_);
   if (recordings_.size() >= kMostRecordings && !recordings_.contains(key)) forget_recordings();
   Recording& r = recordings_[key];
   // Recorded calls take nothing from what came before them, nor what comes after them from these.
@@ -266,144 +276,6 @@ void CudaBackend::repeat(std::uint64_t key, const std::function<void()>& calls) 
   forget_operands(c_);
   c_.op = "a recorded step";
   check(c_, cudaGraphLaunch(r.graph, c_.stream), "replay");
-}
-
-// ---- ops
-
-void CudaBackend::embed_(Tensor out, const Weight& table, Tensor ids, float scale) {
-  Op op(*this, "embed", out);
-  cuda::embed(c_, out.f32(), static_cast<const CudaTable&>(table).data(), table.dtype(),
-              table.cols(), ids.i32(), out.dim(0), scale);
-}
-
-void CudaBackend::matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) {
-  Op op(*this, "matmul", out);
-  cuda::matmul(c_, out.f32(), x.f32(), x.dim(0), static_cast<const CudaWeight&>(w), pointer(bias));
-}
-
-void CudaBackend::matmul_group_(std::span<const MatmulPart> parts, Tensor x,
-                                const InputNorm& norm) {
-  Op op(*this, "matmul_group", x);
-  std::array<MatmulOutput, 8> outputs;
-  VT_CHECK(parts.size() <= outputs.size(), "{} products at once", parts.size());
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    outputs[i] = {parts[i].out.f32(), static_cast<const CudaWeight*>(parts[i].w),
-                  pointer(parts[i].bias), nullptr};
-  cuda::matmul_group(c_, {outputs.data(), parts.size()},
-                     {x.f32(), x.dim(0), pointer(norm.w), norm.eps});
-}
-
-void CudaBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
-                              const Weight& gate, Tensor gate_bias, const Weight& up,
-                              Tensor up_bias, Activation activation) {
-  if (gate_bias.defined() || up_bias.defined() || gate.dtype() != up.dtype())
-    return Backend::matmul_glu_(out, scratch, x, norm, gate, gate_bias, up, up_bias, activation);
-  Op op(*this, "matmul_glu", out);
-  cuda::matmul_glu(c_, out.f32(), {x.f32(), x.dim(0), pointer(norm.w), norm.eps},
-                   static_cast<const CudaWeight&>(gate), static_cast<const CudaWeight&>(up),
-                   activation);
-}
-
-void CudaBackend::matmul_add_(Tensor out, Tensor, Tensor x, const Weight& w, Tensor bias) {
-  Op op(*this, "matmul_add", out);
-  MatmulOutput output{out.f32(), static_cast<const CudaWeight*>(&w), pointer(bias), out.f32()};
-  cuda::matmul_group(c_, {&output, 1}, {x.f32(), x.dim(0), nullptr, 0});
-}
-
-RopeStore CudaBackend::rope_store(Tensor q, Tensor k, Tensor v, const HeadNorms& norms,
-                                  Tensor table) {
-  RopeStore r{q.f32(), k.f32(), v.f32(), q.dim(0), q.dim(1)};
-  r.q_norm = pointer(norms.q), r.k_norm = pointer(norms.k), r.eps = norms.eps;
-  r.table = pointer(table), r.half = table.defined() ? table.dim(1) : 0;
-  return r;
-}
-
-void CudaBackend::rope_store_kv_(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
-                                 const KvCache& cache, const KvIndex& index) {
-  Op op(*this, "rope_store_kv", q);
-  cuda::rope_store_kv(c_, rope_store(q, k, v, norms, table), cache, index.slots.i32());
-}
-
-void CudaBackend::attend_(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNorms& norms,
-                          Tensor table, const KvCache& cache, const KvIndex& index,
-                          const AttentionParams& params) {
-  Op op(*this, "attend", q);
-  if (!lone_attention(c_, out.f32(), rope_store(q, k, v, norms, table), cache, index, params))
-    Backend::attend_(out, q, k, v, norms, table, cache, index, params);
-}
-
-void CudaBackend::rms_norm_(Tensor out, Tensor x, Tensor w, float eps) {
-  Op op(*this, "rms_norm", out);
-  cuda::rms_norm(c_, out.f32(), x.f32(), nullptr, w.f32(), x.dim(0), x.dim(1), eps);
-}
-
-void CudaBackend::gather_rms_norm_(Tensor out, Tensor x, Tensor rows, Tensor w, float eps) {
-  Op op(*this, "gather_rms_norm", out);
-  cuda::rms_norm(c_, out.f32(), x.f32(), rows.i32(), w.f32(), out.dim(0), out.dim(1), eps);
-}
-
-void CudaBackend::add_rms_norm_(Tensor out, Tensor residual, Tensor delta, Tensor w, float eps) {
-  Op op(*this, "add_rms_norm", out);
-  cuda::add_rms_norm(c_, out.f32(), residual.f32(), delta.f32(), w.f32(), out.dim(0), out.dim(1),
-                     eps);
-}
-
-void CudaBackend::layer_norm_(Tensor out, Tensor x, Tensor w, Tensor b, float eps) {
-  Op op(*this, "layer_norm", out);
-  cuda::layer_norm(c_, out.f32(), x.f32(), w.f32(), pointer(b), x.dim(0), x.dim(1), eps);
-}
-
-void CudaBackend::rope_table_(Tensor table, Tensor positions, Tensor inv_freq, float scale) {
-  Op op(*this, "rope_table", table);
-  cuda::rope_table(c_, table.f32(), positions.i32(), inv_freq.f32(), table.dim(0), table.dim(1),
-                   scale);
-}
-
-void CudaBackend::rope_(Tensor x, Tensor table) {
-  Op op(*this, "rope", x);
-  cuda::rope(c_, x.f32(), table.f32(), x.dim(0), x.dim(1), x.dim(2), table.dim(1));
-}
-
-void CudaBackend::store_kv_(Tensor k, Tensor v, const KvCache& cache, const KvIndex& index) {
-  Op op(*this, "store_kv", k);
-  cuda::store_kv(c_, k.f32(), v.f32(), k.dim(0), cache, index.slots.i32());
-}
-
-void CudaBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const KvIndex& index,
-                             const AttentionParams& params) {
-  Op op(*this, "attention", q);
-  cuda::attention(c_, out.f32(), q.f32(), q.dim(0), q.dim(1), cache, index, params);
-}
-
-void CudaBackend::add_(Tensor out, Tensor a, Tensor b) {
-  Op op(*this, "add", out);
-  cuda::add(c_, out.f32(), a.f32(), b.f32(), out.shape.elements());
-}
-
-void CudaBackend::activate_(Tensor x, Activation activation) {
-  Op op(*this, "activate", x);
-  cuda::activate(c_, x.f32(), x.shape.elements(), activation);
-}
-
-void CudaBackend::glu_(Tensor out, Tensor gate, Tensor up, Activation activation) {
-  Op op(*this, "glu", out);
-  cuda::glu(c_, out.f32(), gate.f32(), up.f32(), out.shape.elements(), activation);
-}
-
-void CudaBackend::softcap_(Tensor x, float cap) {
-  Op op(*this, "softcap", x);
-  cuda::softcap(c_, x.f32(), x.shape.elements(), cap);
-}
-
-void CudaBackend::gather_rows_(Tensor out, Tensor x, Tensor rows) {
-  Op op(*this, "gather_rows", out);
-  cuda::gather_rows(c_, out.f32(), x.f32(), rows.i32(), out.dim(0), out.dim(1));
-}
-
-void CudaBackend::draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits,
-                        bool greedy) {
-  Op op(*this, "draw", logits);
-  cuda::draw(c_, drawn, last.i32(), rows, logits.f32(), logits.dim(0), logits.dim(1), greedy);
 }
 
 }  // namespace cuda

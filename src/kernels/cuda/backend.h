@@ -37,9 +37,9 @@ class CudaBackend final : public Backend {
   int end_step() override;
   StepTimes wait(int ticket) override;
   void read_later(void* to, const void* from, std::int64_t bytes) override;
-  void repeat(std::uint64_t key, const std::function<void()>& calls) override;
 
  protected:
+  void repeat_(std::uint64_t key, const std::function<void()>& calls) override;
   void embed_(Tensor out, const Weight& table, Tensor ids, float scale) override;
   void matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) override;
   void rms_norm_(Tensor out, Tensor x, Tensor w, float eps) override;

@@ -16,7 +16,7 @@ struct OutputRows {
 };
 
 struct Context {
-  int device = 0;
+  int device = 0;                // CUDA's number
   int capability = 0;            // 80, 90...
   int sms = 0;                   // multiprocessors
   int shared_bytes = 160 << 10;  // of shared memory that a block may have
@@ -54,6 +54,13 @@ struct Context {
 inline void begin_op(Context& c) { c.given = std::exchange(c.left, {}); }
 // Something that is no op may have changed the output.
 inline void forget_operands(Context& c) { c.given = c.left = {}; }
+
+// Makes `device` that of the calling thread, of which CUDA keeps one per thread. Cheap when it is so
+// already; nothing else in the program may change it.
+cudaError_t set_device(int device);
+// The same for the context's device. Called by every public function of the backend: a model is
+// loaded by another thread than the one that runs it.
+void enter(const Context& c);
 
 // Ends the process with the error, the op, its shape and the step. A device that failed has lost
 // its memory: there is nothing to go on with.

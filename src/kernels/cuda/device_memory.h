@@ -1,7 +1,7 @@
 // Memory of the device, and host memory that the device reaches.
 #pragma once
 
-#include "kernels/backend.h"
+#include "kernels/device.h"
 
 namespace vitrine::cuda {
 

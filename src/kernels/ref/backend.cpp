@@ -25,7 +25,8 @@ std::int64_t RefBackend::kv_page_bytes(const KvShape& s) const {
 
 extern const BackendDef kBackend_ref;
 const BackendDef kBackend_ref{
-    "ref", 0, [](const BackendOptions&) -> Result<std::unique_ptr<Backend>> {
+    "ref", 0, [](const BackendOptions& options) -> Result<std::unique_ptr<Backend>> {
+      VT_RETURN_IF_ERROR(check_device("ref", options, 1));
       return std::unique_ptr<Backend>(std::make_unique<ref::RefBackend>());
     }};
 
