@@ -211,7 +211,7 @@ TEST(Engine, RecordsTellTheTimeOfOpsWhileTheyAreTimed) {
       seconds += t.seconds;
       if (std::string_view(t.op) == "attention") attention += static_cast<int>(t.calls);
     }
-    EXPECT_EQ(attention, engine->model().layers);
+    EXPECT_EQ(attention, engine->info().layers);
     EXPECT_LE(seconds, 1e-9 * static_cast<double>(r.forward_ns + r.sample_ns));
   }
   engine->time_ops(false);
@@ -229,8 +229,8 @@ TEST(Engine, RecordsTellWhatEveryStepDid) {
     for (const StepEntry& e : r.entries) tokens += e.tokens, sampled += e.sampled;
     EXPECT_EQ(tokens, r.prefill_tokens + r.decode_tokens);
     EXPECT_GT(r.forward_ns, 0);
-    EXPECT_GT(r.flops, 2.0 * engine->weights().matmul_weights * tokens);
-    EXPECT_EQ(r.weight_bytes, engine->weights().matmul_bytes + engine->weights().head_bytes);
+    EXPECT_GT(r.flops, 2.0 * engine->info().matmul_weights * tokens);
+    EXPECT_EQ(r.weight_bytes, engine->info().matmul_bytes + engine->info().head_bytes);
     EXPECT_EQ(r.kv_write_bytes, tokens * engine->memory().kv_bytes_per_token);
     EXPECT_GE(r.kv_read_bytes, r.kv_write_bytes);
     prefill += r.prefill_tokens, decode += r.decode_tokens;

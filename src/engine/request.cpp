@@ -37,7 +37,7 @@ const std::map<int, std::vector<float>>& TokenStream::logits() {
 }
 
 // As much as a reader that keeps up will ever need; one that does not makes it grow.
-void TokenStream::reserve(const Request& request, int max_output) {
+void TokenStream::reserve(const Request& request, int prompt, int max_output) {
   constexpr int kMost = 1024;
   on_ready_ = request.on_ready;
   top_ = request.top_logprobs;
@@ -45,8 +45,8 @@ void TokenStream::reserve(const Request& request, int max_output) {
   events_.reserve(events);
   top_events_.reserve(events * top_);
   if (!request.prompt_logprobs) return;
-  prompt_logprobs_.logprobs.resize(request.prompt.size());
-  prompt_logprobs_.top.resize(request.prompt.size());
+  prompt_logprobs_.logprobs.resize(prompt);
+  prompt_logprobs_.top.resize(prompt);
 }
 
 void TokenStream::push(TokenEvent event, const TokenLogprob* top) {

@@ -23,8 +23,11 @@ namespace vitrine {
 
 class Constraint;
 
+using Clock = std::chrono::steady_clock;
+
 inline constexpr int kMaxChoices = 128;
 inline constexpr int kMaxTopLogprobs = 20;
+inline constexpr int kMaxPriority = 1000;  // either way; lower runs first
 
 struct Request {
   std::vector<std::int32_t> prompt;
@@ -98,10 +101,11 @@ class TokenStream {
   const PromptLogprobs& prompt_logprobs() const { return prompt_logprobs_; }
 
  private:
-  friend class Engine;
+  friend class Admission;
   friend class Scheduler;
+  friend class Scorer;
   friend struct Sequence;
-  void reserve(const Request& request, int max_output);
+  void reserve(const Request& request, int prompt, int max_output);
   void push(TokenEvent event, const TokenLogprob* top);
   void add_logits(int position, std::vector<float> row);
   void close(Finish finish);

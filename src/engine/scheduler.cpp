@@ -6,10 +6,6 @@
 namespace vitrine {
 namespace {
 
-double ms_since(Clock::time_point start, Clock::time_point now) {
-  return std::chrono::duration<double, std::milli>(now - start).count();
-}
-
 std::vector<PrefixCache::Group> cache_groups(const MemoryPlan& plan) {
   std::vector<PrefixCache::Group> groups;
   for (const CacheGroup& g : plan.groups) groups.push_back({g.pages, g.spec.window});
@@ -23,17 +19,6 @@ static_assert(static_cast<int>(CacheMiss::kNone) == static_cast<int>(MissKind::k
               static_cast<int>(CacheMiss::kEvicted) == static_cast<int>(MissKind::kEvicted) &&
               static_cast<int>(CacheMiss::kWindow) == static_cast<int>(MissKind::kWindow));
 
-// Adds the time until its end to a sum.
-class Stopwatch {
- public:
-  explicit Stopwatch(std::int64_t& sum) : sum_(sum), start_(Clock::now()) {}
-  ~Stopwatch() { sum_ += std::chrono::nanoseconds(Clock::now() - start_).count(); }
-
- private:
-  std::int64_t& sum_;
-  Clock::time_point start_;
-};
-
 }  // namespace
 
 Scheduler::Scheduler(const MemoryPlan& plan, const EngineOptions& options)
@@ -43,14 +28,14 @@ Scheduler::Scheduler(const MemoryPlan& plan, const EngineOptions& options)
       queue_(options.max_queue + plan.sequences) {
   for (int slot = plan.sequences - 1; slot >= 0; --slot) free_slots_.push_back(slot);
   running_.reserve(plan.sequences);
-  accounts_.reserve(kKeptAccounts);
-  ends_.reserve(64);
+  committed_.reserve(plan.sequences);
 }
 
 void Scheduler::add(std::unique_ptr<Sequence> sequence) {
   queue_.enter(*sequence);
   for (auto& f : sequence->forks) queue_.enter(*f);
   queue_.push(std::move(sequence));
+  queued_.store(waiting(), std::memory_order_relaxed);
 }
 
 void Scheduler::plan(Batch& batch, Clock::time_point now) {
@@ -60,13 +45,15 @@ void Scheduler::plan(Batch& batch, Clock::time_point now) {
   admit(now);
   plan_decode(batch);
   int budget = options_.step_tokens - batch.tokens;
-  // A long prompt must not hold up those who decode: what is prefilled beside them takes about
+  // A long prompt must not hold up decoding: the prefill in a mixed step is limited to about
   // mixed_step_ms by the measured rate.
-  if (batch.tokens > 0 && options_.mixed_step_ms > 0 && prefill_ns_per_token_ > 0)
-    budget = std::min(budget, std::max(16, static_cast<int>(options_.mixed_step_ms * 1e6 /
-                                                            prefill_ns_per_token_)));
+  const double ns_per_token = ledger_.prefill_ns_per_token();
+  if (batch.tokens > 0 && options_.mixed_step_ms > 0 && ns_per_token > 0)
+    budget = std::min(budget,
+                      std::max(16, static_cast<int>(options_.mixed_step_ms * 1e6 / ns_per_token)));
   plan_prefill(batch, budget);
   requeue_preempted();
+  queued_.store(waiting(), std::memory_order_relaxed);
 }
 
 bool Scheduler::overdue(Sequence& s, Clock::time_point now) {
@@ -121,7 +108,7 @@ bool Scheduler::place(Sequence& s) {
   bool reuse = options_.prefix_cache && s.may_reuse();
   int pages = 0;
   {
-    Stopwatch watch(cache_ns_);
+    Stopwatch watch(ledger_.prefix_ns());
     if (reuse) pages = cache_.match(keys);
     cache_.adopt(keys, pages, s.tables);
   }
@@ -132,11 +119,9 @@ bool Scheduler::place(Sequence& s) {
     }
   s.scheduled = s.computed = pages * plan_.page_size;
   s.named = pages;
-  metrics_.prefix_queries += s.prefill_end;
-  metrics_.prefix_hits += s.scheduled;
+  ledger_.looked_up(s, s.scheduled);
   if (s.preempted) {
-    s.account.recomputed_tokens += s.prefill_end - s.scheduled;
-    metrics_.recomputed_tokens += s.prefill_end - s.scheduled;
+    ledger_.recomputes(s, s.prefill_end - s.scheduled);
     return true;
   }
   CacheAccount& c = s.account.cache;
@@ -144,7 +129,7 @@ bool Scheduler::place(Sequence& s) {
   c.possible = static_cast<int>(keys.size()) * plan_.page_size;
   c.miss = CacheMiss::kBypassed;
   if (reuse) {
-    Stopwatch watch(cache_ns_);
+    Stopwatch watch(ledger_.prefix_ns());
     Miss miss = cache_.explain(keys, s.root, s.tokens, pages);
     c.miss = static_cast<CacheMiss>(miss.kind);
     c.position = miss.position, c.here = miss.here, c.there = miss.there;
@@ -166,7 +151,7 @@ bool Scheduler::fits(const Sequence& s) const {
 void Scheduler::start(std::unique_ptr<Sequence> s, Clock::time_point now) {
   s->slot = free_slots_.back();
   free_slots_.pop_back();
-  if (!s->preempted) s->account.timings.queue_ms = ms_since(s->submitted, now);
+  ledger_.admitted(*s, now);
   s->preempted = false;
   auto at = std::upper_bound(running_.begin(), running_.end(), s,
                              [](const auto& a, const auto& b) { return a->rank < b->rank; });
@@ -180,12 +165,15 @@ void Scheduler::plan_decode(Batch& batch) {
   for (std::size_t i = 0; i < n; ++i) {
     Sequence& s = *running_[(first + i) % n];
     if (s.prefilling() || s.finished || s.slot < 0 || s.paused()) continue;
-    if (s.planned_output() >= s.max_output || (s.waits_for_host && s.in_flight > 0)) continue;
+    const int left = s.max_output - s.planned_output();
+    if (left <= 0 || s.waits()) continue;
     if (batch.tokens == options_.step_tokens) {
       turn_ = first + i;
       return;
     }
-    schedule(batch, s, 1);
+    const int guesses = std::min(left, options_.step_tokens - batch.tokens) - 1;
+    s.draft.resize(std::min<std::size_t>(s.draft.size(), guesses));
+    schedule(batch, s, 1 + static_cast<int>(s.draft.size()));
   }
   turn_ = 0;
 }
@@ -219,11 +207,13 @@ bool Scheduler::schedule(Batch& batch, Sequence& s, int count) {
     if (copy.to != kNoPage) batch.copies.push_back({g, copy});
   }
   s.account.pages = std::max(s.account.pages, s.pages_held());
-  BatchEntry entry{.sequence = &s, .first = s.scheduled, .count = count};
-  entry.prefill = s.prefilling();
+  batch.entries.push_back({.sequence = &s,
+                           .first = s.scheduled,
+                           .count = count,
+                           .row = batch.tokens,
+                           .prefill = s.prefilling()});
+  score_rows(batch, s);
   s.scheduled = end;
-  entry.sample = end >= s.prefill_end && s.max_output > 0;
-  batch.entries.push_back(entry);
   batch.tokens += count;
   ++s.in_flight;
   queue_.charge(s, count);
@@ -231,10 +221,24 @@ bool Scheduler::schedule(Batch& batch, Sequence& s, int count) {
   return true;
 }
 
-// The prompt is in the pages now: the other choices hold them too and draw from the same row. Those
-// for which there is no room wait and find the prompt in the cache.
+// Lists the rows of the last entry that are scored.
+void Scheduler::score_rows(Batch& batch, const Sequence& s) const {
+  BatchEntry& entry = batch.entries.back();
+  const int index = static_cast<int>(batch.entries.size()) - 1;
+  for (int i = 0; i < entry.count; ++i) {
+    const int position = entry.first + i, row = entry.row + i;
+    const bool draw = position + 1 >= s.prefill_end && s.max_output > 0;
+    const bool report = s.wants_logits(position);
+    if (draw || report) batch.scores.push_back({index, row, position, draw, report});
+    if (s.wants_hidden(position)) batch.pools.push_back({index, row, position});
+    entry.draws += draw;
+  }
+}
+
+// The prompt is in the pages now: the other choices share them and draw from the same row. Those
+// for which there is no room wait in the queue and find the prompt in the cache.
 void Scheduler::fork(Batch& batch, Sequence& s) {
-  int source = static_cast<int>(batch.entries.size()) - 1;
+  const int row = batch.tokens - 1;  // the prompt's last
   for (auto& f : s.forks) {
     bool room = !free_slots_.empty() && batch.tokens + batch.forks < options_.step_tokens &&
                 s.max_output > 0;
@@ -244,7 +248,6 @@ void Scheduler::fork(Batch& batch, Sequence& s) {
     }
     for (int g = 0; g < cache_.groups(); ++g) f->tables[g].share(cache_.pool(g), s.tables[g]);
     f->scheduled = s.prefill_end;
-    f->keys = s.keys;
     f->named = f->scheduled / plan_.page_size;
     f->account.usage.cached_tokens = f->account.cache.cached = f->scheduled;
     f->account.cache.possible = f->account.cache.position = f->scheduled;
@@ -254,12 +257,10 @@ void Scheduler::fork(Batch& batch, Sequence& s) {
     f->slot = free_slots_.back();
     free_slots_.pop_back();
     f->in_flight = 1;
-    batch.entries.push_back({.sequence = f.get(),
-                             .first = f->scheduled,
-                             .count = 0,
-                             .source = source,
-                             .prefill = true,
-                             .sample = true});
+    const int entry = static_cast<int>(batch.entries.size()), position = f->scheduled - 1;
+    batch.entries.push_back(
+        {.sequence = f.get(), .first = f->scheduled, .row = row, .draws = 1, .prefill = true});
+    batch.scores.push_back({entry, row, position, true, f->wants_logits(position)});
     ++batch.forks;
     orphans_.push_back(std::move(f));
   }
@@ -276,7 +277,7 @@ bool Scheduler::ensure_pages(Sequence& s, int from, int to) {
 // ---- preemption
 
 // Whom to preempt so that `wants` gets on. One that runs already may take from any ranked after it;
-// one that waits (`by_priority`) only from a lower priority. Stalled readers go first in any case.
+// one that waits (`by_priority`) only from a lower priority. Paused ones are preempted first.
 Sequence* Scheduler::victim(const Sequence& wants, bool by_priority) const {
   Sequence* out = nullptr;
   for (const auto& s : running_) {
@@ -306,9 +307,8 @@ void Scheduler::preempt(Sequence& s) {
   s.preempted = true;
   s.prefill_end = static_cast<int>(s.tokens.size());
   s.scheduled = s.computed = s.named = 0;
-  ++s.account.preemptions;
-  ++metrics_.preemptions;
-  ++preempted_;
+  s.draft.clear();
+  ledger_.preempted(s);
 }
 
 // Out of running_ only here, so that planning can walk it while it preempts.
@@ -325,177 +325,6 @@ void Scheduler::requeue_preempted() {
       running_.insert(at, std::move(s));
     }
   }
-  orphans_.clear();
-}
-
-// ---- results
-
-void Scheduler::account(const Batch& batch, const StepRecord& r) {
-  double ns = static_cast<double>(r.plan_ns + r.forward_ns + r.sample_ns);
-  int sequences = static_cast<int>(batch.entries.size());
-  for (const BatchEntry& entry : batch.entries) {
-    if (entry.sequence->finished) continue;  // its account is closed
-    Account& a = entry.sequence->account;
-    Timings& t = a.timings;
-    (entry.prefill ? t.prefill_ms : t.decode_ms) += ns * 1e-6;
-    ++(entry.prefill ? t.prefill_steps : t.decode_steps);
-    a.batch_mean += (sequences - a.batch_mean) / ++a.steps;
-    a.batch_max = std::max(a.batch_max, sequences);
-    a.flops += entry.flops;
-    a.kv_read_bytes += entry.kv_read_bytes, a.kv_write_bytes += entry.kv_write_bytes;
-    a.weight_bytes += static_cast<double>(r.weight_bytes) * entry.count / batch.tokens;
-  }
-  ++metrics_.steps;
-  metrics_.busy_seconds += ns * 1e-9;
-  metrics_.step_tokens.add(batch.tokens);
-  if (r.prefill_tokens >= 16) {
-    double rate = ns / batch.tokens;
-    double& mean = prefill_ns_per_token_;
-    mean = mean == 0 ? rate : 0.8 * mean + 0.2 * rate;
-  }
-}
-
-std::int64_t Scheduler::take_cache_ns() {
-  metrics_.prefix_seconds += static_cast<double>(cache_ns_) * 1e-9;
-  return std::exchange(cache_ns_, 0);
-}
-
-void Scheduler::commit(const Batch& batch) {
-  for (const BatchEntry& entry : batch.entries) {
-    Sequence& s = *entry.sequence;
-    --s.in_flight;
-    if (s.finished) continue;  // it ended in an earlier step: this one's result is dropped
-    s.computed = entry.first + entry.count;
-  }
-  {
-    Stopwatch watch(cache_ns_);
-    for (const BatchEntry& entry : batch.entries)
-      if (!entry.sequence->finished) name_pages(*entry.sequence);
-  }
-  Clock::time_point now = Clock::now();  // the tokens of a step come together
-  for (const BatchEntry& entry : batch.entries) {
-    Sequence& s = *entry.sequence;
-    if (s.finished) continue;
-    for (int g = 0; g < cache_.groups(); ++g)
-      s.tables[g].release_behind_window(cache_.pool(g), s.computed);
-    if (entry.sample)
-      append(s, batch, entry, now);
-    else if (entry.broken)
-      finish(s, FinishReason::kError, "the model's hidden states are not finite");
-    else if (s.computed >= s.prompt && s.max_output == 0)
-      finish(s, s.request.pooling ? FinishReason::kStop : FinishReason::kLength);
-  }
-  reap();
-}
-
-// Full pages become findable.
-void Scheduler::name_pages(Sequence& s) {
-  int P = plan_.page_size;
-  for (; (s.named + 1) * P <= s.computed; ++s.named) {
-    auto i = static_cast<std::size_t>(s.named);
-    std::span<const std::int32_t> tokens(s.tokens.data() + i * P, P);
-    const PrefixKey& parent = i == 0 ? s.root : s.keys[i - 1];
-    if (s.keys.size() == i) s.keys.push_back(hasher_.extend(parent, tokens));
-    for (int g = 0; g < cache_.groups() && options_.prefix_cache; ++g) {
-      PageId page = s.tables[g].pages()[i];
-      if (page != kNoPage) cache_.pool(g).name(page, s.keys[i], parent, tokens);
-    }
-  }
-}
-
-void Scheduler::append(Sequence& s, const Batch& batch, const BatchEntry& entry,
-                       Clock::time_point now) {
-  if (entry.complete) return finish(s, FinishReason::kStop);
-  if (entry.status != LogitsStatus::kOk)
-    return finish(s, FinishReason::kError,
-                  fmt::format("position {}: {}", s.computed, logits_status_text(entry.status)));
-  if (s.output() == 0) {
-    s.account.timings.ttft_ms = ms_since(s.submitted, now);
-    metrics_.time_to_first_token.add(s.account.timings.ttft_ms * 1e-3);
-  } else {
-    metrics_.inter_token_latency.add(ms_since(s.last_token, now) * 1e-3);
-  }
-  s.last_token = now;
-  if (std::find(s.ends.begin(), s.ends.end(), entry.sampled) != s.ends.end())
-    return finish(s, FinishReason::kStop, {}, entry.sampled);
-  s.tokens.push_back(entry.sampled);
-  ++s.account.usage.completion_tokens;
-  ++metrics_.generation_tokens;
-  s.stream->push({entry.sampled, entry.logprob, now.time_since_epoch().count()},
-                 entry.top < 0 ? nullptr : batch.top.data() + entry.top);
-  if (s.output() >= s.max_output) finish(s, FinishReason::kLength);
-}
-
-// The stream is closed at once; pages and slot go back when no planned step refers to them.
-void Scheduler::finish(Sequence& s, FinishReason reason, const std::string& error,
-                       std::int32_t stop_token) {
-  s.finished = true;
-  Account& a = s.account;
-  Timings& t = a.timings;
-  t.total_ms = ms_since(s.submitted, Clock::now());
-  int computed = std::min(s.computed, s.prompt) - a.usage.cached_tokens;
-  if (t.prefill_ms > 0) t.prefill_tok_s = 1e3 * std::max(0, computed) / t.prefill_ms;
-  if (t.decode_ms > 0) t.decode_tok_s = 1e3 * t.decode_steps / t.decode_ms;
-  a.reason = reason;
-  a.error = error;
-  measure(s);
-  for (auto& f : s.forks) orphans_.push_back(std::move(f));
-  s.forks.clear();
-  queue_.leave(s);
-  s.stream->close({reason, error, s.seed, stop_token, a});
-  Account& kept = accounts_.size() < kKeptAccounts ? accounts_.emplace_back()
-                                                   : accounts_[ended_ % kKeptAccounts];
-  kept = std::move(a);
-  Clock::time_point now = Clock::now();
-  if (ends_.size() < ends_.capacity())
-    ends_.push_back(now);
-  else
-    ends_[ended_ % ends_.size()] = now;
-  ++ended_;
-}
-
-void Scheduler::measure(const Sequence& s) {
-  const Timings& t = s.account.timings;
-  ++metrics_.finished[static_cast<int>(s.account.reason)];
-  if (s.account.steps > 0) metrics_.prompt_tokens += s.prompt;
-  metrics_.cached_tokens += s.account.usage.cached_tokens;
-  metrics_.queue_time.add(t.queue_ms * 1e-3);
-  metrics_.prefill_time.add(t.prefill_ms * 1e-3);
-  metrics_.decode_time.add(t.decode_ms * 1e-3);
-  metrics_.e2e_latency.add(t.total_ms * 1e-3);
-  metrics_.prompt_length.add(s.prompt);
-  metrics_.generation_length.add(s.output());
-}
-
-void Scheduler::release(Sequence& s) {
-  for (int g = 0; g < cache_.groups(); ++g) s.tables[g].release_all(cache_.pool(g));
-  if (s.slot >= 0) free_slots_.push_back(s.slot);
-  s.slot = -1;
-}
-
-void Scheduler::reap() {
-  std::erase_if(running_, [&](const std::unique_ptr<Sequence>& s) {
-    if (!s->finished || s->in_flight > 0) return false;
-    release(*s);
-    return true;
-  });
-}
-
-void Scheduler::abort_all(FinishReason reason, const std::string& error) {
-  auto end = [&](auto& list) {
-    for (auto& s : list) {
-      s->in_flight = 0;
-      for (auto& f : s->forks)
-        if (!f->finished) finish(*f, reason, error);
-      s->forks.clear();
-      if (!s->finished) finish(*s, reason, error);
-    }
-  };
-  end(running_);
-  reap();
-  end(queue_.waiting());
-  queue_.waiting().clear();
-  end(orphans_);
   orphans_.clear();
 }
 

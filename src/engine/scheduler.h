@@ -15,12 +15,15 @@
 // settle() asks the engine to commit everything before it plans again.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
+#include "engine/batch.h"
 #include "engine/fair_queue.h"
+#include "engine/ledger.h"
 #include "engine/memory_plan.h"
-#include "engine/sequence.h"
+#include "engine/options.h"
 #include "engine/stats.h"
 #include "engine/step_record.h"
 #include "kv/prefix_cache.h"
@@ -35,32 +38,28 @@ class Scheduler {
   // Fills `batch` with the next step; empty when nothing can run now.
   void plan(Batch& batch, Clock::time_point now);
   bool settle() const { return settle_; }
-  // A batch has run; its record is complete but for the time of committing.
-  void account(const Batch& batch, const StepRecord& record);
-  // A batch's results are in; batches come in the order they were planned.
-  void commit(const Batch& batch);
+  // A batch has run and its results are in: zero or more tokens per entry. Batches come in the
+  // order they were planned. The record is complete but for the time of committing.
+  void commit(const Batch& batch, const StepRecord& record);
 
   bool idle() const { return queue_.empty() && running_.empty() && orphans_.empty(); }
   int running() const { return static_cast<int>(running_.size()); }
   int waiting() const { return queue_.size(); }
+  // The same as of the last add() or plan(), for any thread and without a lock.
+  int queued() const { return queued_.load(std::memory_order_relaxed); }
   const PrefixCache& cache() const { return cache_; }
   const PrefixHasher& hasher() const { return hasher_; }
-  // Nanoseconds spent on prefixes, and sequences preempted, since the last call.
-  std::int64_t take_cache_ns();
-  int take_preempted() { return std::exchange(preempted_, 0); }
+  Ledger& ledger() { return ledger_; }
+  const Ledger& ledger() const { return ledger_; }
 
   // Ends everything that is left, with `reason`.
   void abort_all(FinishReason reason, const std::string& error);
   void fill(Snapshot& snapshot, Clock::time_point now) const;
   Metrics metrics() const;
-  const std::vector<Account>& accounts() const { return accounts_; }  // a ring
-  // Requests that ended per second, lately; 0 when unknown.
-  double finish_rate(Clock::time_point now) const;
   // Broken accounting aborts the process: pages of the pools and of the tables must agree.
   void check_integrity() const;
 
   static constexpr int kPartialPrefills = 4;  // prompts that share a step
-  static constexpr int kKeptAccounts = 512;
 
  private:
   void end_overdue(Clock::time_point now);
@@ -75,6 +74,7 @@ class Scheduler {
   void plan_decode(Batch& batch);
   void plan_prefill(Batch& batch, int budget);
   bool schedule(Batch& batch, Sequence& s, int count);
+  void score_rows(Batch& batch, const Sequence& s) const;
   void fork(Batch& batch, Sequence& s);
   bool ensure_pages(Sequence& s, int from, int to);
   // Preemption.
@@ -82,12 +82,14 @@ class Scheduler {
   bool preempt_for(const Sequence& wants, bool by_priority);
   void preempt(Sequence& s);
   void requeue_preempted();
-  // Ends.
-  void append(Sequence& s, const Batch& batch, const BatchEntry& entry, Clock::time_point now);
+  // Results (scheduler_commit.cpp).
+  void take_back(Sequence& s, const BatchEntry& entry);
+  void take_results(Sequence& s, const Batch& batch, const BatchEntry& entry,
+                    Clock::time_point now);
+  void append(Sequence& s, const Batch& batch, const DrawnToken& token, Clock::time_point now);
   void name_pages(Sequence& s);
   void finish(Sequence& s, FinishReason reason, const std::string& error = {},
               std::int32_t stop_token = -1);
-  void measure(const Sequence& s);
   void release(Sequence& s);
   void reap();
   SequenceStats stats_of(const Sequence& s, Clock::time_point now) const;
@@ -97,18 +99,14 @@ class Scheduler {
   PrefixHasher hasher_;
   PrefixCache cache_;
   FairQueue queue_;
+  std::atomic<int> queued_{0};
   std::vector<int> free_slots_;
   std::vector<std::unique_ptr<Sequence>> running_;  // by rank
   std::vector<std::unique_ptr<Sequence>> orphans_;  // forks whose first choice has gone
-  std::size_t turn_ = 0;                            // who decodes first when not all can
+  std::size_t turn_ = 0;                            // which decodes first when not all can
   bool settle_ = false;
-  int preempted_ = 0;
-  std::int64_t cache_ns_ = 0;
-  double prefill_ns_per_token_ = 0;  // of steps that prefilled, averaged
-  Metrics metrics_;
-  std::vector<Account> accounts_;
-  std::uint64_t ended_ = 0;
-  std::vector<Clock::time_point> ends_;  // a ring of the last ends
+  std::vector<Sequence*> committed_;  // of the batch that is committed
+  Ledger ledger_;
 };
 
 }  // namespace vitrine

@@ -37,6 +37,13 @@ std::unique_ptr<Sequence> make_sequence(const Scheduler& scheduler, std::uint64_
   return s;
 }
 
+void draw(Batch& batch) {
+  for (BatchEntry& e : batch.entries) {
+    e.first_token = static_cast<int>(batch.drawn.size()), e.tokens = e.draws;
+    batch.drawn.resize(batch.drawn.size() + e.draws, {.id = 1});
+  }
+}
+
 // All sequences decode, a token each, and as many wait.
 void plan_decode(benchmark::State& state) {
   int n = static_cast<int>(state.range(0));
@@ -48,9 +55,8 @@ void plan_decode(benchmark::State& state) {
   Batch batch;
   StepRecord record;
   auto commit = [&] {
-    for (BatchEntry& e : batch.entries) e.sampled = 1;
-    scheduler.account(batch, record);
-    scheduler.commit(batch);
+    draw(batch);
+    scheduler.commit(batch, record);
   };
   scheduler.plan(batch, Clock::now());
   commit();
@@ -77,9 +83,8 @@ void plan_and_commit(benchmark::State& state) {
   StepRecord record;
   for (auto _ : state) {
     scheduler.plan(batch, Clock::now());
-    for (BatchEntry& e : batch.entries) e.sampled = 1;
-    scheduler.account(batch, record);
-    scheduler.commit(batch);
+    draw(batch);
+    scheduler.commit(batch, record);
   }
 }
 BENCHMARK(plan_and_commit)->Arg(256)->Iterations(2000);

@@ -47,7 +47,7 @@ void Scheduler::fill(Snapshot& out, Clock::time_point now) const {
 }
 
 Metrics Scheduler::metrics() const {
-  Metrics out = metrics_;
+  Metrics out = ledger_.metrics();
   out.running = running();
   out.waiting = waiting();
   for (int g = 0; g < cache_.groups(); ++g) {
@@ -56,13 +56,6 @@ Metrics Scheduler::metrics() const {
     out.kv_usage = std::max(out.kv_usage, static_cast<double>(pool.used()) / pool.total());
   }
   return out;
-}
-
-double Scheduler::finish_rate(Clock::time_point now) const {
-  if (ends_.empty()) return 0;
-  Clock::time_point first = *std::min_element(ends_.begin(), ends_.end());
-  double seconds = std::chrono::duration<double>(now - first).count();
-  return static_cast<double>(ends_.size()) / std::max(seconds, 1e-3);
 }
 
 void Scheduler::check_integrity() const {

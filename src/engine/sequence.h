@@ -13,19 +13,20 @@
 
 namespace vitrine {
 
-using Clock = std::chrono::steady_clock;
-
 // Three lengths tell how far a sequence is, in positions:
 //   computed <= scheduled    K and V exist after the committed steps | after all planned steps
 //   tokens.size()            committed: tokens that the host knows
-// Planning never reads a token past the committed length: such an input comes from the runner's
-// table of last sampled tokens, at this sequence's slot.
+// Planning never reads a token past the committed length: such an input comes from the scorer's
+// table of last tokens, at this sequence's slot, or is a guess (`draft`).
 struct Sequence {
   std::uint64_t id = 0;
-  Request request;
+  Request request;  // without its prompt, which is the beginning of `tokens`
   std::shared_ptr<TokenStream> stream;
   std::vector<std::int32_t> tokens;  // prompt and committed output
-  int prompt = 0;                    // its length
+  // Guesses for the tokens that follow. The next step that decodes computes them beside the last
+  // token; commit keeps the K and V of those that were drawn and empties it.
+  std::vector<std::int32_t> draft;
+  int prompt = 0;  // its length
   // Tokens to compute before the next one is drawn: the prompt, and after a preemption the output
   // so far too.
   int prefill_end = 0;
@@ -38,7 +39,7 @@ struct Sequence {
   int choice = 0;
   std::vector<std::unique_ptr<Sequence>> forks;  // further choices, until the prompt is computed
 
-  int slot = -1;                   // row of the tables, while it runs; -1: waiting
+  int slot = -1;                   // its place in the tables by slot, while it runs; -1: waiting
   std::vector<BlockTable> tables;  // by cache group
   PrefixKey root;
   std::vector<PrefixKey> keys;  // of the first whole pages of `tokens`
@@ -48,8 +49,7 @@ struct Sequence {
   std::uint64_t seed = 0;
   std::unique_ptr<Chain> chain;
   std::optional<DeviceDraw> device_draw;  // none: its tokens are drawn by the chain
-  // It cannot be planned again before its token is committed: the host draws it, late.
-  bool waits_for_host = false;
+  bool waits_for_host = false;            // steps are queued, and the host draws its tokens
   SamplerState history;
   std::optional<ReasoningLimit> reasoning;
   Pool pool;                                 // of hidden states, for Request::pooling
@@ -63,6 +63,16 @@ struct Sequence {
   Account account;
 
   int output() const { return account.usage.completion_tokens; }
+  // The token at `position`, known or guessed.
+  std::int32_t token_at(int position) const {
+    auto known = static_cast<int>(tokens.size());
+    return position < known ? tokens[position] : draft[position - known];
+  }
+  bool knows(int position) const {
+    return position < static_cast<int>(tokens.size() + draft.size());
+  }
+  // It cannot be planned again before its step in flight is committed.
+  bool waits() const { return in_flight > 0 && (waits_for_host || !draft.empty()); }
   // Output tokens that the planned steps will have produced.
   int planned_output() const {
     return scheduled < prefill_end ? prefill_end - prompt : scheduled - prompt + 1;
@@ -91,40 +101,6 @@ struct Sequence {
     for (const BlockTable& t : tables) held += t.held();
     return held;
   }
-};
-
-// One step's work.
-struct BatchEntry {
-  Sequence* sequence = nullptr;
-  int first = 0;  // position of the first row
-  // Rows. 0: a fork, which draws its first token from the last row of the entry `source`.
-  int count = 0;
-  int source = -1;
-  bool prefill = false;
-  bool sample = false;  // the last row's logits choose a token
-  std::int32_t sampled = -1;
-  float logprob = 0;
-  int top = -1;  // where its best tokens begin in Batch::top
-  LogitsStatus status = LogitsStatus::kOk;
-  bool complete = false;  // the constraint is met and nothing can follow: no token was drawn
-  bool drawn = false;     // by the device
-  bool broken = false;    // the pooled hidden states are not finite
-  double flops = 0, kv_read_bytes = 0, kv_write_bytes = 0;
-};
-
-struct Batch {
-  struct Copy {
-    int group;
-    PageCopy pages;
-  };
-  std::vector<BatchEntry> entries;
-  std::vector<Copy> copies;       // of pages, before anything is written
-  std::vector<TokenLogprob> top;  // best tokens of entries that ask for them
-  int tokens = 0;                 // rows
-  int forks = 0;
-  int flight = -1;  // the runner's note about it
-  bool empty() const { return entries.empty(); }
-  void clear() { entries.clear(), copies.clear(), top.clear(), tokens = forks = 0; }
 };
 
 }  // namespace vitrine

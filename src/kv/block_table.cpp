@@ -68,6 +68,12 @@ void BlockTable::release_behind_window(PagePool& pool, int next_position) {
   }
 }
 
+void BlockTable::truncate(PagePool& pool, int length) {
+  const int keep = std::max((length + page_size_ - 1) / page_size_, first_);
+  for (; static_cast<int>(pages_.size()) > keep; pages_.pop_back(), --held_)
+    pool.release(pages_.back());
+}
+
 void BlockTable::release_all(PagePool& pool) {
   for (; !pages_.empty(); pages_.pop_back())
     if (pages_.back() != kNoPage) pool.release(pages_.back());

@@ -26,6 +26,9 @@ class BlockTable {
   // before them are behind the window.
   void adopt(PagePool& pool, int first, const std::vector<PageId>& pages);
   void share(PagePool& pool, const BlockTable& other);
+  // Takes back what was written at `length` and after it: gives back the pages that hold nothing
+  // before it. Positions before it that are still in the window stay as they are.
+  void truncate(PagePool& pool, int length);
   // Gives back pages that no row at a position >= next_position can see.
   void release_behind_window(PagePool& pool, int next_position);
   // The last page first, so that the end of a prefix makes room before its beginning.

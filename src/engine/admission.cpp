@@ -1,0 +1,136 @@
+#include "engine/admission.h"
+
+#include <algorithm>
+
+#include "engine/fair_queue.h"
+#include "sampling/rng.h"
+
+namespace vitrine {
+namespace {
+
+Status within(const char* name, std::int64_t value, std::int64_t min, std::int64_t max) {
+  if (value >= min && value <= max) return Ok{};
+  return make_error(ErrorCode::kInvalid, "{}: found {}, allowed {} to {}", name, value, min, max);
+}
+
+}  // namespace
+
+Admission::Admission(const MemoryPlan& plan, const EngineInfo& info, const PrefixHasher& hasher,
+                     std::vector<std::int32_t> eos_ids)
+    : plan_(plan), info_(info), hasher_(hasher), eos_ids_(std::move(eos_ids)) {}
+
+Status Admission::check(const Request& r) const {
+  int prompt = static_cast<int>(std::min<std::size_t>(r.prompt.size(), 1 << 30));
+  int vocab = info_.vocab;
+  if (prompt == 0)
+    return make_error(ErrorCode::kInvalid, "the prompt is empty; at least one token is needed");
+  if (prompt > plan_.context || (prompt == plan_.context && r.max_tokens != 0))
+    return make_error(
+        ErrorCode::kTooLarge,
+        "the prompt has {} tokens, the context holds {} for prompt and output together",
+        r.prompt.size(), plan_.context);
+  for (std::size_t i = 0; i < r.prompt.size(); ++i)
+    if (r.prompt[i] < 0 || r.prompt[i] >= vocab)
+      return make_error(ErrorCode::kInvalid, "prompt token {} is {}, allowed 0 to {}", i,
+                        r.prompt[i], vocab - 1);
+  if (r.max_tokens && *r.max_tokens < 0)
+    return make_error(ErrorCode::kInvalid, "max_tokens: found {}, allowed 0 or more",
+                      *r.max_tokens);
+  VT_RETURN_IF_ERROR(r.sampling.check_vocab(static_cast<std::size_t>(vocab)));
+  for (int position : r.logit_positions)
+    if (position < 0 || position >= prompt)
+      return make_error(ErrorCode::kInvalid,
+                        "logits of position {} were asked for, the prompt has 0 to {}", position,
+                        prompt - 1);
+  for (std::int32_t id : r.stop_token_ids)
+    VT_RETURN_IF_ERROR(within("stop_token_ids", id, 0, vocab - 1));
+  if (r.pooling && r.max_tokens != 0)
+    return make_error(ErrorCode::kInvalid, "max_tokens: an embedding has no text, allowed only 0");
+  VT_RETURN_IF_ERROR(within("choices", r.choices, 1, r.pooling ? 1 : kMaxChoices));
+  VT_RETURN_IF_ERROR(within("top_logprobs", r.top_logprobs, 0, std::min(kMaxTopLogprobs, vocab)));
+  VT_RETURN_IF_ERROR(within("min_tokens", r.min_tokens, 0, plan_.context));
+  VT_RETURN_IF_ERROR(within("priority", r.priority, -kMaxPriority, kMaxPriority));
+  if (!(r.weight > 0 && r.weight <= 1e6))
+    return make_error(ErrorCode::kInvalid, "weight: found {}, allowed above 0 to 1e6", r.weight);
+  if (r.timeout && r.timeout->count() <= 0)
+    return make_error(ErrorCode::kInvalid, "timeout: found {} ms, allowed 1 or more",
+                      r.timeout->count());
+  return Ok{};
+}
+
+std::unique_ptr<Sequence> Admission::make(Request request) const {
+  const std::optional<std::uint64_t> asked = request.sampling.seed();
+  const std::uint64_t seed = asked ? *asked : draw_seed();
+  const int choices = request.choices;
+  std::vector<std::int32_t> prompt = std::move(request.prompt);
+  std::sort(request.logit_positions.begin(), request.logit_positions.end());
+  auto first = make_choice(std::move(request), std::move(prompt), 0, seed);
+  hash_prompt(*first);
+  for (int i = 1; i < choices; ++i) {
+    auto f = make_choice(first->request, first->tokens, i, seed);
+    f->root = first->root;
+    f->keys.insert(f->keys.end(), first->keys.begin(), first->keys.end());
+    first->forks.push_back(std::move(f));
+  }
+  return first;
+}
+
+std::unique_ptr<Sequence> Admission::make_choice(Request request, std::vector<std::int32_t> prompt,
+                                                 int choice, std::uint64_t seed) const {
+  auto s = std::make_unique<Sequence>();
+  const int length_of_prompt = static_cast<int>(prompt.size());
+  s->prompt = s->prefill_end = s->account.usage.prompt_tokens = length_of_prompt;
+  s->max_output =
+      std::min(request.max_tokens.value_or(plan_.context), plan_.context - length_of_prompt);
+  const int length = length_of_prompt + s->max_output;
+  s->tokens = std::move(prompt);
+  s->tokens.reserve(length);
+  s->keys.reserve(length / plan_.page_size);
+  for (const CacheGroup& g : plan_.groups)
+    s->tables.emplace_back(plan_.page_size, g.spec.window, length);
+
+  s->bans = request.stop_token_ids;
+  s->bans.insert(s->bans.end(), eos_ids_.begin(), eos_ids_.end());
+  s->ends = request.ignore_eos ? request.stop_token_ids : s->bans;
+  s->seed = seed;
+  s->choice = s->account.choice = choice;
+  s->chain = std::make_unique<Chain>(request.sampling);
+  const bool bans = request.min_tokens > 0 && !s->bans.empty();
+  if (!request.logprobs && request.top_logprobs == 0 && !bans && !request.constraint &&
+      !request.reasoning)
+    s->device_draw = s->chain->on_device();
+  s->waits_for_host = info_.queues_steps && !s->device_draw;
+  if (s->chain->uses_history()) s->history = SamplerState(s->tokens, s->max_output, info_.vocab);
+  if (request.reasoning) s->reasoning.emplace(*request.reasoning);
+  if (request.constraint) s->matcher.emplace(request.constraint);
+  if (request.pooling) s->pool = Pool(*request.pooling, info_.dim);
+
+  s->stream = std::make_shared<TokenStream>();
+  s->stream->reserve(request, length_of_prompt, s->max_output);
+  if (request.pooling) s->stream->embedding_.resize(info_.dim);
+  s->submitted = Clock::now();
+  if (request.timeout) s->deadline = s->submitted + *request.timeout;
+  s->rank = std::chrono::nanoseconds(s->submitted.time_since_epoch() +
+                                     request.priority * FairQueue::kAgeing)
+                .count();
+  s->account.label = request.label;
+  s->account.tenant = request.tenant;
+  s->account.priority = request.priority;
+  s->account.submitted_unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                                     std::chrono::system_clock::now().time_since_epoch())
+                                     .count();
+  s->request = std::move(request);
+  return s;
+}
+
+// The keys of the prompt's whole pages.
+void Admission::hash_prompt(Sequence& s) const {
+  const int P = plan_.page_size;
+  s.root = hasher_.root(s.request.cache_salt);
+  for (int i = 0; (i + 1) * P <= s.prompt; ++i)
+    s.keys.push_back(
+        hasher_.extend(i == 0 ? s.root : s.keys.back(),
+                       std::span(s.tokens).subspan(static_cast<std::size_t>(i) * P, P)));
+}
+
+}  // namespace vitrine

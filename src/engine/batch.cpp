@@ -1,0 +1,17 @@
+#include "engine/batch.h"
+
+namespace vitrine {
+
+void Batch::reserve(int sequences, int step_tokens, int groups) {
+  entries.reserve(sequences);
+  copies.reserve(static_cast<std::size_t>(sequences) * groups);
+  scores.reserve(step_tokens), pools.reserve(step_tokens), drawn.reserve(step_tokens);
+  top.reserve(static_cast<std::size_t>(sequences) * kMaxTopLogprobs);
+}
+
+void Batch::clear() {
+  entries.clear(), scores.clear(), pools.clear(), copies.clear(), drawn.clear(), top.clear();
+  tokens = forks = 0;
+}
+
+}  // namespace vitrine

@@ -1,0 +1,126 @@
+#include "engine/ledger.h"
+
+#include <algorithm>
+
+namespace vitrine {
+namespace {
+
+double ms_since(Clock::time_point start, Clock::time_point now) {
+  return std::chrono::duration<double, std::milli>(now - start).count();
+}
+
+}  // namespace
+
+Ledger::Ledger() {
+  accounts_.reserve(kKeptAccounts);
+  ends_.reserve(64);
+}
+
+void Ledger::admitted(Sequence& s, Clock::time_point now) {
+  if (!s.preempted) s.account.timings.queue_ms = ms_since(s.submitted, now);
+}
+
+void Ledger::looked_up(const Sequence& s, int found) {
+  metrics_.prefix_queries += s.prefill_end;
+  metrics_.prefix_hits += found;
+}
+
+void Ledger::recomputes(Sequence& s, int tokens) {
+  s.account.recomputed_tokens += tokens;
+  metrics_.recomputed_tokens += tokens;
+}
+
+void Ledger::preempted(Sequence& s) {
+  ++s.account.preemptions;
+  ++metrics_.preemptions;
+  ++preempted_;
+}
+
+void Ledger::ran(const Batch& batch, const StepRecord& r) {
+  double ns = static_cast<double>(r.plan_ns + r.forward_ns + r.sample_ns);
+  int sequences = static_cast<int>(batch.entries.size());
+  for (const BatchEntry& entry : batch.entries) {
+    if (entry.sequence->finished) continue;  // its account is closed
+    Account& a = entry.sequence->account;
+    Timings& t = a.timings;
+    (entry.prefill ? t.prefill_ms : t.decode_ms) += ns * 1e-6;
+    ++(entry.prefill ? t.prefill_steps : t.decode_steps);
+    a.batch_mean += (sequences - a.batch_mean) / ++a.steps;
+    a.batch_max = std::max(a.batch_max, sequences);
+    a.flops += entry.flops;
+    a.kv_read_bytes += entry.kv_read_bytes, a.kv_write_bytes += entry.kv_write_bytes;
+    a.weight_bytes += static_cast<double>(r.weight_bytes) * entry.count / batch.tokens;
+  }
+  ++metrics_.steps;
+  metrics_.busy_seconds += ns * 1e-9;
+  metrics_.step_tokens.add(batch.tokens);
+  if (r.prefill_tokens >= 16) {
+    double rate = ns / batch.tokens;
+    double& mean = prefill_ns_per_token_;
+    mean = mean == 0 ? rate : 0.8 * mean + 0.2 * rate;
+  }
+}
+
+void Ledger::drew(Sequence& s, Clock::time_point now) {
+  if (s.output() == 0) {
+    s.account.timings.ttft_ms = ms_since(s.submitted, now);
+    metrics_.time_to_first_token.add(s.account.timings.ttft_ms * 1e-3);
+  } else {
+    metrics_.inter_token_latency.add(ms_since(s.last_token, now) * 1e-3);
+  }
+  s.last_token = now;
+}
+
+void Ledger::appended(Sequence& s) {
+  ++s.account.usage.completion_tokens;
+  ++metrics_.generation_tokens;
+}
+
+Account Ledger::ended(Sequence& s, FinishReason reason, const std::string& error) {
+  Clock::time_point now = Clock::now();
+  Account& a = s.account;
+  Timings& t = a.timings;
+  t.total_ms = ms_since(s.submitted, now);
+  int computed = std::min(s.computed, s.prompt) - a.usage.cached_tokens;
+  if (t.prefill_ms > 0) t.prefill_tok_s = 1e3 * std::max(0, computed) / t.prefill_ms;
+  if (t.decode_ms > 0) t.decode_tok_s = 1e3 * t.decode_steps / t.decode_ms;
+  a.reason = reason;
+  a.error = error;
+  measure(s);
+  Account& kept = accounts_.size() < kKeptAccounts ? accounts_.emplace_back()
+                                                   : accounts_[ended_ % kKeptAccounts];
+  kept = a;
+  if (ends_.size() < ends_.capacity())
+    ends_.push_back(now);
+  else
+    ends_[ended_ % ends_.size()] = now;
+  ++ended_;
+  return std::move(a);
+}
+
+void Ledger::measure(const Sequence& s) {
+  const Timings& t = s.account.timings;
+  ++metrics_.finished[static_cast<int>(s.account.reason)];
+  if (s.account.steps > 0) metrics_.prompt_tokens += s.prompt;
+  metrics_.cached_tokens += s.account.usage.cached_tokens;
+  metrics_.queue_time.add(t.queue_ms * 1e-3);
+  metrics_.prefill_time.add(t.prefill_ms * 1e-3);
+  metrics_.decode_time.add(t.decode_ms * 1e-3);
+  metrics_.e2e_latency.add(t.total_ms * 1e-3);
+  metrics_.prompt_length.add(s.prompt);
+  metrics_.generation_length.add(s.output());
+}
+
+std::int64_t Ledger::take_prefix_ns() {
+  metrics_.prefix_seconds += static_cast<double>(prefix_ns_) * 1e-9;
+  return std::exchange(prefix_ns_, 0);
+}
+
+double Ledger::finish_rate(Clock::time_point now) const {
+  if (ends_.empty()) return 0;
+  Clock::time_point first = *std::min_element(ends_.begin(), ends_.end());
+  double seconds = std::chrono::duration<double>(now - first).count();
+  return static_cast<double>(ends_.size()) / std::max(seconds, 1e-3);
+}
+
+}  // namespace vitrine

@@ -1,0 +1,71 @@
+// The accounts of requests and the metrics of the engine: both are sums over the same records.
+// Engine thread only, under the engine's books lock.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "engine/batch.h"
+#include "engine/stats.h"
+#include "engine/step_record.h"
+
+namespace vitrine {
+
+class Ledger {
+ public:
+  Ledger();
+
+  // The sequence was admitted; `possible`: tokens in the prompt's whole pages.
+  void admitted(Sequence& s, Clock::time_point now);
+  // How many of the tokens to compute came from the prefix cache.
+  void looked_up(const Sequence& s, int found);
+  void recomputes(Sequence& s, int tokens);  // after a preemption
+  void preempted(Sequence& s);
+  // A batch has run; its record is complete but for the time of committing.
+  void ran(const Batch& batch, const StepRecord& record);
+  // A token was drawn for it; ends a text or not.
+  void drew(Sequence& s, Clock::time_point now);
+  void appended(Sequence& s);
+  // Closes the account, which is kept among the last ones, and returns it.
+  Account ended(Sequence& s, FinishReason reason, const std::string& error);
+
+  // Adds to the time spent on prefixes; take_prefix_ns(): since the last call.
+  std::int64_t& prefix_ns() { return prefix_ns_; }
+  std::int64_t take_prefix_ns();
+  int take_preempted() { return std::exchange(preempted_, 0); }  // since the last call
+
+  const Metrics& metrics() const { return metrics_; }
+  const std::vector<Account>& accounts() const { return accounts_; }  // a ring
+  // Requests that ended per second, lately; 0 when unknown.
+  double finish_rate(Clock::time_point now) const;
+  // Of the steps that prefilled, averaged; 0 when unknown.
+  double prefill_ns_per_token() const { return prefill_ns_per_token_; }
+
+  static constexpr int kKeptAccounts = 512;
+
+ private:
+  void measure(const Sequence& s);
+
+  Metrics metrics_;
+  std::vector<Account> accounts_;
+  std::uint64_t ended_ = 0;
+  std::vector<Clock::time_point> ends_;  // a ring of the last ends
+  int preempted_ = 0;
+  std::int64_t prefix_ns_ = 0;
+  double prefill_ns_per_token_ = 0;
+};
+
+// Adds the time until its end to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(std::int64_t& sum) : sum_(sum), start_(Clock::now()) {}
+  ~Stopwatch() { sum_ += std::chrono::nanoseconds(Clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  std::int64_t& sum_;
+  Clock::time_point start_;
+};
+
+}  // namespace vitrine

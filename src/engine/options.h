@@ -1,0 +1,47 @@
+// How an engine is set up. Plain values; check_options() has their ranges.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "tensor/dtype.h"
+
+namespace vitrine {
+
+// How sequences are batched: decided anew every step, or a full batch that runs to its slowest
+// member.
+enum class Policy { kContinuous, kStatic };
+const char* policy_name(Policy policy);
+
+struct EngineOptions {
+  std::string backend = "auto";
+  int device = 0;         // which of the backend's devices
+  int threads = 0;        // 0: all
+  std::string isa;        // cpu: a lower instruction set than the best, for comparison
+  int context = 0;        // 0: the model's, at most kDefaultContext
+  int sequences = 1;      // that run at the same time; 0: as memory allows
+  int kv_tokens = 0;      // positions of the KV pool; 0: sequences x context, or as memory allows
+  int step_tokens = 512;  // rows of the largest step
+  int page_size = 32;     // positions
+  DType kv_dtype = DType::kF16;
+  // Steps between running and committing; 0 is the specification. -1: 1 where steps are queued, so
+  // that the device has the next one while the host looks at the last.
+  int commit_delay = -1;
+  bool deterministic = false;  // cuda: bits do not depend on the batch; others always do so
+  bool synchronous = false;    // cuda: every op is waited for, to find one that fails
+  int max_queue = 512;         // requests that may wait
+  Policy policy = Policy::kContinuous;
+  int static_wait_ms = 1000;  // Policy::kStatic: how long a batch that is not full waits
+  int mixed_step_ms = 250;    // about how long prefill may take beside decoding; 0: no limit
+  bool prefix_cache = true;
+  bool poison_pages = false;  // fill pages with NaN when they are taken (tests)
+  std::function<void(std::int64_t bytes)> progress;
+};
+inline constexpr int kDefaultContext = 4096;
+
+// Ranges of the numbers; an error names the option.
+Status check_options(const EngineOptions& options);
+
+}  // namespace vitrine

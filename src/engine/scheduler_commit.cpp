@@ -1,0 +1,128 @@
+// The end of a step: tokens are appended, pages named and given back, sequences ended.
+#include <algorithm>
+
+#include "engine/scheduler.h"
+
+namespace vitrine {
+
+void Scheduler::commit(const Batch& batch, const StepRecord& record) {
+  ledger_.ran(batch, record);
+  const Clock::time_point now = Clock::now();  // the tokens of a step come together
+  committed_.clear();
+  for (const BatchEntry& entry : batch.entries) {
+    Sequence& s = *entry.sequence;
+    --s.in_flight;
+    if (s.finished) continue;  // it ended in an earlier step: the results of this one are dropped
+    committed_.push_back(&s);
+    s.computed = entry.computed();
+    take_back(s, entry);
+    take_results(s, batch, entry, now);
+  }
+  {
+    Stopwatch watch(ledger_.prefix_ns());
+    for (Sequence* s : committed_) name_pages(*s);
+  }
+  for (Sequence* s : committed_)
+    for (int g = 0; g < cache_.groups(); ++g)
+      s->tables[g].release_behind_window(cache_.pool(g), s->computed);
+  reap();
+}
+
+// Rows whose guess was wrong leave nothing but K and V, which the sequence gives back.
+void Scheduler::take_back(Sequence& s, const BatchEntry& entry) {
+  s.draft.clear();
+  if (s.computed == entry.first + entry.count) return;
+  for (int g = 0; g < cache_.groups(); ++g) s.tables[g].truncate(cache_.pool(g), s.computed);
+  s.scheduled = s.computed;
+}
+
+void Scheduler::take_results(Sequence& s, const Batch& batch, const BatchEntry& entry,
+                             Clock::time_point now) {
+  const std::span<const DrawnToken> drawn =
+      std::span(batch.drawn).subspan(entry.first_token, entry.tokens);
+  for (const DrawnToken& token : drawn) {
+    append(s, batch, token, now);
+    if (s.finished) return;
+  }
+  if (entry.complete)
+    finish(s, FinishReason::kStop);
+  else if (entry.status != LogitsStatus::kOk)
+    finish(s, FinishReason::kError,
+           fmt::format("position {}: {}", s.computed, logits_status_text(entry.status)));
+  else if (entry.broken)
+    finish(s, FinishReason::kError, "the model's hidden states are not finite");
+  else if (entry.draws == 0 && s.computed >= s.prompt && s.max_output == 0)
+    finish(s, s.request.pooling ? FinishReason::kStop : FinishReason::kLength);
+}
+
+void Scheduler::append(Sequence& s, const Batch& batch, const DrawnToken& token,
+                       Clock::time_point now) {
+  ledger_.drew(s, now);
+  if (std::find(s.ends.begin(), s.ends.end(), token.id) != s.ends.end())
+    return finish(s, FinishReason::kStop, {}, token.id);
+  s.tokens.push_back(token.id);
+  ledger_.appended(s);
+  s.stream->push({token.id, token.logprob, now.time_since_epoch().count()},
+                 token.top < 0 ? nullptr : batch.top.data() + token.top);
+  if (s.output() >= s.max_output) finish(s, FinishReason::kLength);
+}
+
+// Full pages get their key, by which later prompts find them.
+void Scheduler::name_pages(Sequence& s) {
+  const int P = plan_.page_size, known = std::min(s.computed, static_cast<int>(s.tokens.size()));
+  for (; (s.named + 1) * P <= known; ++s.named) {
+    auto i = static_cast<std::size_t>(s.named);
+    std::span<const std::int32_t> tokens(s.tokens.data() + i * P, P);
+    const PrefixKey& parent = i == 0 ? s.root : s.keys[i - 1];
+    if (s.keys.size() == i) s.keys.push_back(hasher_.extend(parent, tokens));
+    for (int g = 0; g < cache_.groups() && options_.prefix_cache; ++g) {
+      PageId page = s.tables[g].pages()[i];
+      if (page != kNoPage) cache_.pool(g).name(page, s.keys[i], parent, tokens);
+    }
+  }
+}
+
+// The stream is closed at once; pages and slot go back when no planned step refers to them.
+void Scheduler::finish(Sequence& s, FinishReason reason, const std::string& error,
+                       std::int32_t stop_token) {
+  s.finished = true;
+  Account account = ledger_.ended(s, reason, error);
+  for (auto& f : s.forks) orphans_.push_back(std::move(f));
+  s.forks.clear();
+  queue_.leave(s);
+  s.stream->close({reason, error, s.seed, stop_token, std::move(account)});
+}
+
+void Scheduler::release(Sequence& s) {
+  for (int g = 0; g < cache_.groups(); ++g) s.tables[g].release_all(cache_.pool(g));
+  if (s.slot >= 0) free_slots_.push_back(s.slot);
+  s.slot = -1;
+}
+
+void Scheduler::reap() {
+  std::erase_if(running_, [&](const std::unique_ptr<Sequence>& s) {
+    if (!s->finished || s->in_flight > 0) return false;
+    release(*s);
+    return true;
+  });
+}
+
+void Scheduler::abort_all(FinishReason reason, const std::string& error) {
+  auto end = [&](auto& list) {
+    for (auto& s : list) {
+      s->in_flight = 0;
+      for (auto& f : s->forks)
+        if (!f->finished) finish(*f, reason, error);
+      s->forks.clear();
+      if (!s->finished) finish(*s, reason, error);
+    }
+  };
+  end(running_);
+  reap();
+  end(queue_.waiting());
+  queue_.waiting().clear();
+  end(orphans_);
+  orphans_.clear();
+}
+
+}  // namespace vitrine

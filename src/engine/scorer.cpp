@@ -1,0 +1,261 @@
+#include "engine/scorer.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sampling/rng.h"
+
+namespace vitrine {
+namespace {
+
+// ---- the parameters of a draw, for host and device
+
+// A row at `position` chooses the token after it.
+DrawSpec draw_spec(const Sequence& s, int position) {
+  return {s.seed, static_cast<std::uint32_t>(s.choice), static_cast<std::uint64_t>(position) + 1,
+          s.request.logprobs};
+}
+
+DrawRow device_row(const Sequence& s, const DrawSpec& spec) {
+  const DeviceDraw& d = *s.device_draw;
+  const bool random = d.top_k != 1;
+  return {.bits = random ? random_bits(spec.seed, spec.choice_index, spec.position) : 0,
+          .scale = d.scale,
+          .top_p = d.top_p,
+          .max_nats = d.max_nats,
+          .top_k = d.top_k,
+          .slot = s.slot};
+}
+
+bool contains(std::span<const std::int32_t> ids, std::int32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Scorer>> Scorer::create(Model& model, Backend& backend, int sequences,
+                                               int step_tokens) {
+  std::unique_ptr<Scorer> scorer(new Scorer(model, backend, step_tokens));
+  VT_RETURN_IF_ERROR(scorer->allocate(sequences, step_tokens));
+  return scorer;
+}
+
+Scorer::Scorer(Model& model, Backend& backend, int step_tokens)
+    : model_(model),
+      b_(backend),
+      slice_rows_(std::min(backend.head_rows(), step_tokens)),
+      async_(backend.asynchronous()),
+      vocab_(model.info().vocab),
+      dim_(model.info().dim),
+      scratch_(model.info().vocab) {}
+
+Status Scorer::allocate(int sequences, int step_tokens) {
+  auto make = [&](DType dtype, Shape shape) -> Result<Tensor> {
+    VT_TRY(Buffer buffer, b_.allocate(shape.elements() * 4));
+    Tensor t{buffer.data(), dtype, shape};
+    buffers_.push_back(std::move(buffer));
+    return t;
+  };
+  VT_TRY(hidden_, make(DType::kF32, {step_tokens, dim_}));
+  VT_TRY(logits_, make(DType::kF32, {slice_rows_, vocab_}));
+  draws_.reserve(step_tokens);
+  last_tokens_.resize(sequences);
+  staging_.resize(static_cast<std::size_t>(std::max(slice_rows_ * vocab_, dim_)));
+  current_ = &flights_[0];
+  if (!async_) return Ok{};
+  VT_TRY(last_, make(DType::kI32, {sequences}));
+  b_.feed_from(last_);
+  for (Flight& f : flights_) {
+    VT_TRY(f.drawn, b_.allocate_shared(step_tokens * static_cast<std::int64_t>(sizeof(DrawnRow))));
+    VT_TRY(f.logits, b_.allocate_shared(kHostRows * vocab_ * 4));
+  }
+  return Ok{};
+}
+
+// ---- before the step
+
+bool Scorer::drawn_on_device(const Batch& batch, const ScoreRow& row) const {
+  const BatchEntry& entry = batch.entries[row.entry];
+  return async_ && row.draw && entry.draws == 1 && entry.sequence->device_draw;
+}
+
+void Scorer::begin(const Batch& batch) {
+  current_ = &flights_[batch.flight];
+  draws_.clear();
+  host_rows_ = 0;
+  greedy_ = true;
+  for (const ScoreRow& row : batch.scores) {
+    const Sequence& s = *batch.entries[row.entry].sequence;
+    const bool device = drawn_on_device(batch, row);
+    draws_.push_back(device ? device_row(s, draw_spec(s, row.position)) : DrawRow{});
+    greedy_ = greedy_ && (!device || s.device_draw->top_k == 1);
+    host_rows_ += row.report || !device;
+  }
+  current_->deferred = async_ && host_rows_ <= kHostRows && batch.pools.empty();
+}
+
+// ---- on the device
+
+void Scorer::score(const Batch& batch, std::int64_t rows, const DrawRow* draws, bool replayed) {
+  for (std::int64_t first = 0; first < rows; first += slice_rows_) {
+    const std::int64_t n = std::min<std::int64_t>(slice_rows_, rows - first);
+    Tensor logits = logits_.rows(n);
+    model_.head(logits, hidden_.rows(first, n));
+    b_.draw(current_->drawn_rows() + first, last_, draws + first, logits, greedy_);
+    // The next slice takes the place of this one.
+    if (!replayed) fetch_rows(batch, first, n);
+  }
+}
+
+void Scorer::fetch_rows(const Batch& batch, std::int64_t first, std::int64_t n) {
+  const auto rows = static_cast<std::int64_t>(batch.scores.size());
+  std::int64_t host_row = 0;
+  for (std::int64_t i = 0; i < std::min(rows, first + n); ++i) {
+    const ScoreRow& row = batch.scores[i];
+    if (!row.report && drawn_on_device(batch, row)) continue;
+    if (i >= first)
+      b_.read_later(current_->host_logits() + host_row * vocab_,
+                    logits_.f32() + (i - first) * vocab_, vocab_ * 4);
+    ++host_row;
+  }
+}
+
+// ---- when the step is through
+
+void Scorer::collect(Batch& batch) {
+  const Flight& flight = flights_[batch.flight];
+  if (flight.deferred) return collect_deferred(batch, flight);
+  collect_now(batch);
+  pool(batch);
+}
+
+void Scorer::collect_deferred(Batch& batch, const Flight& flight) {
+  const float* logits = flight.host_logits();
+  for (std::size_t i = 0; i < batch.scores.size(); ++i) {
+    const ScoreRow& row = batch.scores[i];
+    const bool device = drawn_on_device(batch, row);
+    if (device) {
+      const DrawnRow& drawn = flight.drawn_rows()[i];
+      BatchEntry& entry = batch.entries[row.entry];
+      entry.status = static_cast<LogitsStatus>(drawn.status);
+      if (entry.status == LogitsStatus::kOk) add_token(batch, entry, {.id = drawn.token});
+    }
+    if (device && !row.report) continue;
+    const std::span<const float> values(logits, static_cast<std::size_t>(vocab_));
+    logits += vocab_;
+    if (device)
+      report(row, *batch.entries[row.entry].sequence, values);
+    else
+      take_row(batch, row, values);
+  }
+}
+
+// The head over a slice of rows at a time.
+void Scorer::collect_now(Batch& batch) {
+  const auto rows = static_cast<std::int64_t>(batch.scores.size());
+  for (std::int64_t first = 0; first < rows; first += slice_rows_) {
+    const std::int64_t n = std::min<std::int64_t>(slice_rows_, rows - first);
+    Tensor logits = logits_.rows(n);
+    model_.head(logits, hidden_.rows(first, n));
+    auto* values = static_cast<const float*>(b_.read(logits.data, n * vocab_ * 4, staging_.data()));
+    for (std::int64_t i = 0; i < n; ++i)
+      take_row(batch, batch.scores[first + i],
+               {values + i * vocab_, static_cast<std::size_t>(vocab_)});
+  }
+}
+
+void Scorer::take_row(Batch& batch, const ScoreRow& row, std::span<const float> logits) {
+  Sequence& s = *batch.entries[row.entry].sequence;
+  if (row.report) report(row, s, logits);
+  if (row.draw) draw(batch, row, logits);
+}
+
+void Scorer::report(const ScoreRow& row, Sequence& s, std::span<const float> logits) {
+  if (s.finished) return;  // its stream is the reader's
+  const int position = row.position;
+  const auto& wanted = s.request.logit_positions;
+  if (std::binary_search(wanted.begin(), wanted.end(), position))
+    s.stream->add_logits(position, {logits.begin(), logits.end()});
+  if (!s.request.prompt_logprobs || position + 1 >= s.prompt) return;
+  PromptLogprobs& out = s.stream->prompt_logprobs_;
+  const LogitsScan scan = scan_logits(logits);
+  const std::int32_t next = s.tokens[position + 1];
+  out.logprobs[position + 1] = scan.status == LogitsStatus::kOk
+                                   ? LogSoftmax(logits, scan).logprob(logits[next])
+                                   : -std::numeric_limits<float>::infinity();
+  auto& top = out.top[position + 1];
+  top.resize(s.request.top_logprobs);
+  top.resize(top_logprobs(logits, top, scratch_));
+}
+
+// Like the history, the matcher runs ahead of what is committed: it has seen what was drawn.
+void Scorer::draw(Batch& batch, const ScoreRow& row, std::span<const float> logits) {
+  BatchEntry& entry = batch.entries[row.entry];
+  Sequence& s = *entry.sequence;
+  if (entry.status != LogitsStatus::kOk || entry.complete) return;
+  // A row after a wrong guess was computed for nothing: the first wrong one ends the entry's draws.
+  const int before = row.position - entry.first_draw();
+  if (entry.tokens != before) return;
+  if (before > 0 && batch.drawn.back().id != s.token_at(row.position)) return;
+  DrawSpec spec = draw_spec(s, row.position);
+  const bool early = row.position + 1 - s.prompt < s.request.min_tokens;
+  if (early) spec.banned = s.bans;
+  std::shared_ptr<const grammar::TokenMask> mask;
+  if (s.matcher) {
+    mask = s.matcher->mask();
+    const bool may_end = s.matcher->may_end();
+    entry.complete = !mask->any && may_end;
+    if (entry.complete) return;
+    if (!mask->any) {
+      entry.status = LogitsStatus::kBarred;
+      return;
+    }
+    spec.allowed = &mask->words;
+    if (!may_end && !early) spec.banned = s.ends;
+    if (may_end && !early) spec.also_allowed = s.ends;
+  }
+  if (s.reasoning) spec.forced = s.reasoning->forced();
+  const Choice choice = s.chain->sample(logits, s.history, spec, scratch_);
+  entry.status = choice.status;
+  if (choice.status != LogitsStatus::kOk) return;
+  if (s.reasoning) s.reasoning->accept(choice.token);
+  if (s.matcher && !contains(s.ends, choice.token) && !s.matcher->accept(choice.token)) {
+    entry.status = LogitsStatus::kBarred;
+    return;
+  }
+  DrawnToken token{choice.token, choice.logprob};
+  if (const int k = s.request.top_logprobs; k > 0) {
+    token.top = static_cast<int>(batch.top.size());
+    batch.top.resize(batch.top.size() + k, {-1, 0});
+    top_logprobs(logits, std::span(batch.top).last(k), scratch_);
+  }
+  add_token(batch, entry, token);
+  last_tokens_[s.slot] = token.id;
+}
+
+void Scorer::add_token(Batch& batch, BatchEntry& entry, const DrawnToken& token) {
+  if (entry.tokens++ == 0) entry.first_token = static_cast<int>(batch.drawn.size());
+  batch.drawn.push_back(token);
+}
+
+void Scorer::pool(Batch& batch) {
+  const auto scored = static_cast<std::int64_t>(batch.scores.size()),
+             rows = static_cast<std::int64_t>(batch.pools.size());
+  const std::int64_t most = static_cast<std::int64_t>(staging_.size()) / dim_;
+  for (std::int64_t first = 0; first < rows; first += most) {
+    const std::int64_t n = std::min(most, rows - first);
+    auto* values = static_cast<const float*>(
+        b_.read(hidden_.rows(scored + first, n).data, n * dim_ * 4, staging_.data()));
+    for (std::int64_t i = 0; i < n; ++i) {
+      const PoolRow& row = batch.pools[first + i];
+      BatchEntry& entry = batch.entries[row.entry];
+      Sequence& s = *entry.sequence;
+      if (s.finished) continue;  // its stream is the reader's
+      s.pool.add(row.position, {values + i * dim_, static_cast<std::size_t>(dim_)});
+      if (row.position + 1 == s.prompt)
+        entry.broken = !s.pool.result(s.prompt, s.stream->embedding_);
+    }
+  }
+}
+
+}  // namespace vitrine

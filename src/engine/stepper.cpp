@@ -1,0 +1,117 @@
+#include "engine/stepper.h"
+
+namespace vitrine {
+namespace {
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Stepper::Stepper(LoadedModel& loaded, Scheduler& scheduler, std::mutex& books, Records& records)
+    : m_(loaded), scheduler_(scheduler), books_(books), records_(records) {
+  const int flights = m_.options.commit_delay + 2;
+  in_flight_.reserve(flights);
+  for (int i = 0; i < flights; ++i) {
+    Flight& flight = spare_.emplace_back();
+    flight.record.entries.reserve(m_.plan.sequences);
+    flight.batch.reserve(m_.plan.sequences, m_.options.step_tokens,
+                         static_cast<int>(m_.plan.groups.size()));
+  }
+}
+
+bool Stepper::step() {
+  Flight flight = std::move(spare_.back());
+  spare_.pop_back();
+  bool settle = plan(flight);
+  if (flight.batch.empty()) {
+    spare_.push_back(std::move(flight));
+    if (in_flight_.empty()) return false;
+    commit(0);
+    return true;
+  }
+  settle = launch(flight) || settle;
+  in_flight_.push_back(std::move(flight));
+  commit(settle ? 0 : m_.options.commit_delay);
+  return true;
+}
+
+bool Stepper::plan(Flight& flight) {
+  const std::int64_t start = now_ns();
+  std::lock_guard lock(books_);
+  scheduler_.plan(flight.batch, Clock::now());
+  flight.record.start_ns = start;
+  flight.record.plan_ns = now_ns() - start;
+  return scheduler_.settle();
+}
+
+bool Stepper::launch(Flight& flight) {
+  StepRecord& r = flight.record;
+  const std::int64_t start = now_ns();
+  if (m_.options.poison_pages) m_.runner->poison(flight.batch);
+  m_.runner->run(flight.batch, step_, std::exchange(follows_, true));
+  r.step = step_++;
+  r.forward_ns = now_ns() - start;
+  r.ops = m_.backend->take_op_times();
+  m_.runner->count(flight.batch, r);
+  describe(flight.batch, r);
+  flight.collected = false;
+  if (m_.scorer->deferred()) return false;
+  collect(flight);
+  // The device does not know what the host draws.
+  return m_.info.queues_steps;
+}
+
+// Waits for the step and takes its results.
+void Stepper::collect(Flight& flight) {
+  StepRecord& r = flight.record;
+  const std::int64_t start = now_ns();
+  const StepTimes times = m_.runner->wait(flight.batch);
+  r.wait_ns = m_.info.queues_steps ? now_ns() - start : 0;
+  m_.scorer->collect(flight.batch);
+  r.sample_ns = now_ns() - start;
+  for (const OpTime& op : m_.backend->take_op_times()) r.ops.push_back(op);
+  r.device_ns = times.busy_ns, r.device_idle_ns = times.idle_ns;
+  flight.collected = true;
+}
+
+// Commits until `keep` steps are left in flight.
+void Stepper::commit(int keep) {
+  while (static_cast<int>(in_flight_.size()) > keep) {
+    Flight flight = std::move(in_flight_.front());
+    in_flight_.erase(in_flight_.begin());
+    if (!flight.collected) collect(flight);
+    StepRecord& r = flight.record;
+    const std::int64_t start = now_ns();
+    {
+      std::lock_guard lock(books_);
+      scheduler_.commit(flight.batch, r);
+      r.cache_ns = scheduler_.ledger().take_prefix_ns();
+      r.preempted = scheduler_.ledger().take_preempted();
+    }
+    r.commit_ns = now_ns() - start;
+    records_.add(r);
+    spare_.push_back(std::move(flight));
+  }
+}
+
+void Stepper::describe(const Batch& batch, StepRecord& r) const {
+  r.prefill_tokens = r.decode_tokens = 0;
+  r.entries.clear();
+  for (const BatchEntry& e : batch.entries) {
+    (e.prefill ? r.prefill_tokens : r.decode_tokens) += e.count;
+    r.entries.push_back({e.sequence->id, e.prefill ? Phase::kPrefill : Phase::kDecode, e.first,
+                         e.count, e.draws > 0});
+  }
+  r.running = scheduler_.running(), r.waiting = scheduler_.waiting();
+  r.pages_copied = static_cast<int>(batch.copies.size());
+  r.pages_used = r.pages_cached = 0;
+  for (int g = 0; g < scheduler_.cache().groups(); ++g) {
+    r.pages_used += scheduler_.cache().pool(g).used();
+    r.pages_cached += scheduler_.cache().pool(g).cached();
+  }
+}
+
+}  // namespace vitrine
