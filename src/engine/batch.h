@@ -67,6 +67,7 @@ struct Batch {
   int tokens = 0;                 // rows
   int forks = 0;
   int flight = -1;  // which of the steps in flight it is, for the runner and the scorer
+  int rows_run = 0, scores_run = 0;  // rows computed and scored, padding included
 
   bool empty() const { return entries.empty(); }
   void reserve(int sequences, int step_tokens, int groups);

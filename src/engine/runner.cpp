@@ -212,6 +212,8 @@ void Runner::run(Batch& batch, std::uint64_t step, bool follows) {
   b_.begin_step(step, follows);
   compute();
   tickets_[batch.flight] = b_.end_step();
+  batch.rows_run = T_;
+  batch.scores_run = replayable_ ? M_ : static_cast<int>(batch.scores.size());
 }
 
 void Runner::compute() {
@@ -224,40 +226,10 @@ void Runner::compute() {
 }
 
 void Runner::forward_and_score() {
-  model_.forward(input_, scorer_.hidden(M_));
+  model_.forward(b_, input_, scorer_.hidden(M_));
   if (!scorer_.deferred()) return;
   scorer_.score(*batch_, M_, reinterpret_cast<const DrawRow*>(inputs_.i32() + at_.draws),
                 replayable_);
-}
-
-void Runner::count(Batch& batch, StepRecord& record) const {
-  const WeightLoader::Totals& t = model_.totals();
-  record.head_rows = static_cast<int>(batch.scores.size());
-  record.weight_bytes = t.matmul_bytes + (batch.scores.empty() ? 0 : t.head_bytes);
-  record.flops = 0, record.kv_read_bytes = record.kv_write_bytes = 0;
-  for (const ScoreRow& row : batch.scores)
-    batch.entries[row.entry].flops += 2.0 * static_cast<double>(t.head_weights);
-  for (BatchEntry& entry : batch.entries) {
-    entry.flops += 2.0 * static_cast<double>(t.matmul_weights) * entry.count;
-    for (const CacheGroup& g : plan_.groups) {
-      auto layers = static_cast<double>(g.layers.size());
-      // Positions seen by all rows of the entry, and positions read at least once.
-      double seen = 0;
-      for (int i = 0; i < entry.count; ++i) {
-        int length = entry.first + i + 1;
-        seen += g.spec.window > 0 ? std::min(length, g.spec.window) : length;
-      }
-      int end = entry.first + entry.count;
-      int span = g.spec.window > 0 ? std::min(end, g.spec.window + entry.count - 1) : end;
-      entry.flops += 4.0 * seen * layers * model_.info().heads * g.spec.head_dim;
-      std::int64_t bytes = g.page_bytes / plan_.page_size;
-      if (entry.count > 0) entry.kv_read_bytes += static_cast<double>(bytes * span);
-      entry.kv_write_bytes += static_cast<double>(bytes * entry.count);
-    }
-    record.flops += entry.flops;
-    record.kv_read_bytes += static_cast<std::int64_t>(entry.kv_read_bytes);
-    record.kv_write_bytes += static_cast<std::int64_t>(entry.kv_write_bytes);
-  }
 }
 
 }  // namespace vitrine

@@ -12,7 +12,6 @@
 #include "engine/batch.h"
 #include "engine/memory_plan.h"
 #include "engine/scorer.h"
-#include "engine/step_record.h"
 #include "models/model.h"
 
 namespace vitrine {
@@ -29,8 +28,6 @@ class Runner {
   void run(Batch& batch, std::uint64_t step, bool follows);
   // Waits until the batch is through.
   StepTimes wait(const Batch& batch) { return b_.wait(tickets_[batch.flight]); }
-  // FLOPs and bytes of the batch that ran last.
-  void count(Batch& batch, StepRecord& record) const;
 
  private:
   Runner(Model& model, Backend& backend, Scorer& scorer, const MemoryPlan& plan, int step_tokens);

@@ -100,7 +100,7 @@ void Scorer::score(const Batch& batch, std::int64_t rows, const DrawRow* draws, 
   for (std::int64_t first = 0; first < rows; first += slice_rows_) {
     const std::int64_t n = std::min<std::int64_t>(slice_rows_, rows - first);
     Tensor logits = logits_.rows(n);
-    model_.head(logits, hidden_.rows(first, n));
+    model_.head(b_, logits, hidden_.rows(first, n));
     b_.draw(current_->drawn_rows() + first, last_, draws + first, logits, greedy_);
     // The next slice takes the place of this one.
     if (!replayed) fetch_rows(batch, first, n);
@@ -156,7 +156,7 @@ void Scorer::collect_now(Batch& batch) {
   for (std::int64_t first = 0; first < rows; first += slice_rows_) {
     const std::int64_t n = std::min<std::int64_t>(slice_rows_, rows - first);
     Tensor logits = logits_.rows(n);
-    model_.head(logits, hidden_.rows(first, n));
+    model_.head(b_, logits, hidden_.rows(first, n));
     auto* values = static_cast<const float*>(b_.read(logits.data, n * vocab_ * 4, staging_.data()));
     for (std::int64_t i = 0; i < n; ++i)
       take_row(batch, batch.scores[first + i],

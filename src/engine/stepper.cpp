@@ -1,5 +1,7 @@
 #include "engine/stepper.h"
 
+#include "engine/cost.h"
+
 namespace vitrine {
 namespace {
 
@@ -55,7 +57,7 @@ bool Stepper::launch(Flight& flight) {
   r.step = step_++;
   r.forward_ns = now_ns() - start;
   r.ops = m_.backend->take_op_times();
-  m_.runner->count(flight.batch, r);
+  flight.work = m_.backend->take_work();
   describe(flight.batch, r);
   flight.collected = false;
   if (m_.scorer->deferred()) return false;
@@ -74,6 +76,8 @@ void Stepper::collect(Flight& flight) {
   r.sample_ns = now_ns() - start;
   for (const OpTime& op : m_.backend->take_op_times()) r.ops.push_back(op);
   r.device_ns = times.busy_ns, r.device_idle_ns = times.idle_ns;
+  flight.work += m_.backend->take_work();
+  count_cost(flight.batch, flight.work, m_.plan, m_.info, r);
   flight.collected = true;
 }
 

@@ -33,6 +33,7 @@ class Stepper {
   struct Flight {
     Batch batch;
     StepRecord record;
+    Work work;  // of its products
     bool collected = false;
   };
   // Both return whether everything in flight must be committed before the next step is planned.
