@@ -5,7 +5,7 @@
 #include "engine/info.h"
 #include "engine/memory_plan.h"
 #include "engine/step_record.h"
-#include "kernels/ops.h"
+#include "kernels/measures.h"
 
 namespace vitrine {
 

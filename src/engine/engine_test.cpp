@@ -209,7 +209,7 @@ TEST(Engine, RecordsTellTheTimeOfOpsWhileTheyAreTimed) {
     for (const OpTime& t : r.ops) {
       EXPECT_GT(t.seconds, 0) << t.op;
       seconds += t.seconds;
-      if (std::string_view(t.op) == "attention") attention += static_cast<int>(t.calls);
+      if (std::string_view(t.op) == "attend") attention += static_cast<int>(t.calls);
     }
     EXPECT_EQ(attention, engine->info().layers);
     EXPECT_LE(seconds, 1e-9 * static_cast<double>(r.forward_ns + r.sample_ns));

@@ -12,6 +12,7 @@
 #include "engine/batch.h"
 #include "engine/memory_plan.h"
 #include "engine/scorer.h"
+#include "kernels/backend.h"
 #include "models/model.h"
 
 namespace vitrine {

@@ -17,6 +17,7 @@
 
 #include "engine/batch.h"
 #include "engine/memory_plan.h"
+#include "kernels/backend.h"
 #include "models/model.h"
 
 namespace vitrine {

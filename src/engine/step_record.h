@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/measures.h"
 
 namespace vitrine {
 
@@ -39,8 +39,6 @@ struct StepRecord {
   std::vector<OpTime> ops = {};  // while they are timed; one may be there twice: also for the head
 
   std::int64_t total_ns() const { return plan_ns + forward_ns + sample_ns + commit_ns; }
-  // Of the engine's own thread. Where the backend computes on the host, that is part of it.
-  std::int64_t host_ns() const { return total_ns() - wait_ns; }
 };
 
 }  // namespace vitrine

@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "kernels/kv_cache.h"
+#include "kernels/measures.h"
 #include "kernels/weight.h"
 
 namespace vitrine {
@@ -37,18 +38,6 @@ class Buffer {
  private:
   std::unique_ptr<void, std::function<void(void*)>> data_{nullptr, [](void*) {}};
   std::int64_t bytes_ = 0;
-};
-
-// When a step ran, by the device's own clock; zero where it has none.
-struct StepTimes {
-  std::int64_t busy_ns = 0;  // from its first op to its last
-  std::int64_t idle_ns = 0;  // between the end of the step before it and its first op
-};
-
-// What the machine can do, measured.
-struct Peak {
-  double read_gb_s = 0;  // memory, read only
-  double gflop_s = 0;    // of the instruction that multiplies weights of the type asked for
 };
 
 class Device {

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "kernels/kv_cache.h"
+#include "kernels/measures.h"
 #include "kernels/weight.h"
 #include "tensor/tensor.h"
 
@@ -78,20 +79,6 @@ struct DrawRow {
 struct DrawnRow {
   std::int32_t token = -1;
   std::int32_t status = 0;  // 0: drawn; 1: a NaN among the logits; 2: all of them -inf
-};
-
-// What the calls of one op took together, on the host's clock. On an asynchronous device that is the
-// time to queue them.
-struct OpTime {
-  const char* op;
-  std::int64_t calls;
-  double seconds;
-};
-
-// What products cost. One op is one pass over each of its matrices, however many rows there are.
-struct Work {
-  double flops = 0;               // 2 * T * N * K for a product
-  std::int64_t weight_bytes = 0;  // Weight::bytes() for a pass
 };
 
 class Ops {
@@ -167,9 +154,7 @@ class Ops {
 
  protected:
   // Adds work that ran without its ops being called.
-  void add_work(const Work& work) {
-    work_.flops += work.flops, work_.weight_bytes += work.weight_bytes;
-  }
+  void add_work(const Work& work) { work_ += work; }
   const Work& work() const { return work_; }
 
   virtual void embed_(Tensor out, const Weight& table, Tensor ids, float scale) = 0;
