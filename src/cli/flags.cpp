@@ -9,6 +9,7 @@
 #include "builtin/builtin.h"
 #include "cli/output.h"
 #include "engine/generation.h"
+#include "kernels/backend.h"
 #include "sampling/presets.h"
 
 namespace vitrine {

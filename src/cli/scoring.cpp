@@ -4,6 +4,8 @@
 
 #include <fstream>
 
+#include "engine/planning.h"
+
 namespace vitrine {
 
 void ScoringFlags::add(CLI::App& app) {

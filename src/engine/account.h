@@ -46,6 +46,8 @@ struct CacheAccount {
   std::string text() const;            // in words
 };
 
+inline constexpr int kKeptAccounts = 512;  // of the last requests that ended
+
 struct Account {
   std::uint64_t id = 0;
   std::string label, tenant;

@@ -64,9 +64,10 @@ class Engine {
   // Copies of what is going on and of what was.
   Snapshot snapshot() const;
   Metrics metrics() const;
-  std::vector<StepRecord> records() const;  // the last 1,024 steps, oldest first
-  std::vector<Account> accounts() const;    // the last 512 requests that ended, oldest first
-  std::vector<int> pages_used() const;      // by cache group; 0 everywhere when idle
+  // The last kKeptRecords steps and the last kKeptAccounts requests that ended, oldest first.
+  std::vector<StepRecord> records() const;
+  std::vector<Account> accounts() const;
+  std::vector<int> pages_used() const;  // by cache group; 0 everywhere when idle
   // Aborts the process when pages of the pools and of the sequences do not agree.
   void check_integrity() const;
 

@@ -41,8 +41,6 @@ class Ledger {
   // Of the steps that prefilled, averaged; 0 when unknown.
   double prefill_ns_per_token() const { return prefill_ns_per_token_; }
 
-  static constexpr int kKeptAccounts = 512;
-
  private:
   void measure(const Sequence& s);
 

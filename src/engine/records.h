@@ -10,8 +10,6 @@ namespace vitrine {
 
 class Records {
  public:
-  static constexpr int kKept = 1024;
-
   explicit Records(int sequences);
   // Steps come in order, from 0 on. Takes the record and leaves an old one, for its memory.
   void add(StepRecord& record);

@@ -9,6 +9,8 @@
 
 namespace vitrine {
 
+inline constexpr int kKeptRecords = 1024;  // the engine keeps those of the last steps
+
 enum class Phase : std::uint8_t { kPrefill, kDecode };
 
 struct StepEntry {

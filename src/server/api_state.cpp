@@ -31,7 +31,7 @@ json::object defaults_json(const SamplingParams& params) {
 
 std::string info(const Api& api) {
   const Engine& engine = *api.engine;
-  const ModelInfo& model = engine.model();
+  const EngineInfo& model = engine.info();
   const EngineOptions& options = engine.options();
   Snapshot now = engine.snapshot();
   json::object tokenizer, chat;
@@ -52,11 +52,11 @@ std::string info(const Api& api) {
         {"dim", model.dim},
         {"heads", model.heads},
         {"vocab", model.vocab},
-        {"context", model.context}}},
+        {"context", model.model_context}}},
       {"tokenizer", api.tokenizer != nullptr ? json::value(tokenizer) : json::value()},
       {"chat", api.chat != nullptr ? json::value(chat) : json::value()},
       {"backend",
-       {{"name", engine.backend().name()}, {"description", engine.backend().description()}}},
+       {{"name", engine.info().backend}, {"description", engine.info().backend_description}}},
       {"limits",
        {{"context", api.context},
         {"sequences", now.max_sequences},
@@ -70,7 +70,7 @@ std::string info(const Api& api) {
         {"page_size", options.page_size},
         {"kv_type", dtype_name(options.kv_dtype)},
         {"isolate_keys", api.isolate_keys}}},
-      {"embeddings", {{"dimensions", engine.model().dim}, {"pooling", pooling_name(api.pooling)}}},
+      {"embeddings", {{"dimensions", engine.info().dim}, {"pooling", pooling_name(api.pooling)}}},
       {"sampling_defaults", defaults_json(api.defaults)},
       {"memory", memory_json(engine.memory())}});
 }
@@ -173,7 +173,7 @@ asio::awaitable<void> handle_request(Api& api, Exchange& exchange) {
   }
   HttpError error{404, "invalid_request_error",
                   fmt::format("found no request {} among those that run and the last {} that ended",
-                              describe(json::value(name)), Engine::kKeptAccounts),
+                              describe(json::value(name)), kKeptAccounts),
                   "id", "not_found"};
   co_await reply_error(exchange, error);
 }

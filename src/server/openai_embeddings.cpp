@@ -28,7 +28,7 @@ struct ParsedEmbedding {
 };
 
 void read_form(const Api& api, JsonFields& fields, EmbeddingCall& call) {
-  int dim = api.engine->model().dim;
+  int dim = api.engine->info().dim;
   call.dimensions = static_cast<int>(fields.integer("dimensions", 1, dim).value_or(dim));
   std::string format = fields.text("encoding_format").value_or("float");
   call.base64 = format == "base64";

@@ -57,7 +57,7 @@ struct Run {
 // As many generations as there are sequences, side by side; figures from the step records they
 // left.
 Result<Run> run_once(Engine& engine, const Flags& f) {
-  int vocab = engine.model().vocab, sequences = engine.memory().sequences;
+  int vocab = engine.info().vocab, sequences = engine.memory().sequences;
   auto before = engine.records();
   std::uint64_t first = before.empty() ? 0 : before.back().step + 1;
   std::vector<std::shared_ptr<TokenStream>> streams;
@@ -164,8 +164,7 @@ Result<int> bench(Flags& f) {
                       f.engine.options.context, f.prompt, f.tokens, needed);
   // The records of a run must be there at its end.
   if (static_cast<std::int64_t>(f.engine.options.sequences) * f.prompt >
-      static_cast<std::int64_t>(f.engine.options.step_tokens) * (Engine::kKeptRecords - f.tokens) /
-          2)
+      static_cast<std::int64_t>(f.engine.options.step_tokens) * (kKeptRecords - f.tokens) / 2)
     return make_error(ErrorCode::kInvalid,
                       "{} prompts of {} tokens are too many to measure; fewer --sequences, fewer "
                       "-p or more --step-tokens",
@@ -173,12 +172,12 @@ Result<int> bench(Flags& f) {
   auto begin = std::chrono::steady_clock::now();
   VT_TRY(auto engine, f.engine.start(file));
   double load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (f.ops && engine->backend().asynchronous() && !f.engine.options.synchronous)
+  if (f.ops && engine->info().queues_steps && !f.engine.options.synchronous)
     return make_error(
         ErrorCode::kInvalid,
         "--ops: {} queues its ops and does not wait for them; with --sync-ops it does, "
         "and they can be timed",
-        engine->backend().description());
+        engine->info().backend_description);
   std::vector<double> prefill, gflops, decode, gbs, host, idle;
   std::vector<Peak> peaks;
   std::uint64_t hash = 0;
@@ -193,7 +192,7 @@ Result<int> bench(Flags& f) {
     last = r;
     hash = r.hash;
   }
-  if (engine->backend().exact() && hash != warm.hash)
+  if (engine->info().exact && hash != warm.hash)
     return make_error(ErrorCode::kInvalid, "two runs gave different logits: {:016x} and {:016x}",
                       warm.hash, hash);
   Peak peak;
@@ -216,7 +215,7 @@ Result<int> bench(Flags& f) {
       op_times.push_back(json::object{
           {"op", r.op}, {"prompt_ms", 1e3 * r.prefill}, {"decode_step_ms", 1e3 * r.decode}});
     print_json(json::object{
-        {"backend", engine->backend().description()},
+        {"backend", engine->info().backend_description},
         {"sequences", engine->memory().sequences},
         {"load_s", load_s},
         {"prefill", json::object{{"tokens", f.prompt},
@@ -237,7 +236,7 @@ Result<int> bench(Flags& f) {
   }
   fmt::print(
       "{}\nloaded in {:.2f} s; {} sequence{}, medians of {} runs; peaks measured between them\n\n",
-      engine->backend().description(), load_s, engine->memory().sequences,
+      engine->info().backend_description, load_s, engine->memory().sequences,
       engine->memory().sequences == 1 ? "" : "s", f.repeat);
   fmt::print("            tokens        tok/s                  of the peak\n");
   fmt::print("prefill   {:>8} {:>12.1f}  {:>8.1f} GFLOP/s  {:>8.1f} %  of {:.1f}\n", f.prompt,
@@ -247,11 +246,10 @@ Result<int> bench(Flags& f) {
   fmt::print(
       "\na decode step: {:.1f} us of the engine's thread (plan {:.1f}, {} {:.1f}, {} {:.1f}, "
       "commit {:.1f})",
-      median(host), last.plan_us, engine->backend().asynchronous() ? "launch" : "compute",
-      last.launch_us, engine->backend().asynchronous() ? "results" : "head and draw",
-      last.results_us, last.commit_us);
-  if (engine->backend().asynchronous())
-    fmt::print(", the device idle {:.2f} %", 100 * median(idle));
+      median(host), last.plan_us, engine->info().queues_steps ? "launch" : "compute",
+      last.launch_us, engine->info().queues_steps ? "results" : "head and draw", last.results_us,
+      last.commit_us);
+  if (engine->info().queues_steps) fmt::print(", the device idle {:.2f} %", 100 * median(idle));
   fmt::print("\n");
   if (f.ops) print_ops(ops);
   fmt::print("\nlogits {:016x}\n", hash);

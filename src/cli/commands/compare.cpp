@@ -50,7 +50,7 @@ struct Side {
   Status start(const EngineFlags& flags) {
     if (saved) return Ok{};
     VT_TRY(engine, flags.start(file));
-    vocab = engine->model().vocab;
+    vocab = engine->info().vocab;
     return Ok{};
   }
 };

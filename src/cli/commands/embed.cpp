@@ -120,7 +120,7 @@ Result<int> embed(Flags& f) {
                       f.model.path);
   f.engine.options.sequences = std::max(f.engine.options.sequences, kTogether);
   VT_TRY(auto engine, f.engine.start(file));
-  int dim = engine->model().dim;
+  int dim = engine->info().dim;
   if (f.dimensions > dim)
     return make_error(ErrorCode::kInvalid, "--dimensions: found {}, allowed 1 to {}", f.dimensions,
                       dim);

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/output.h"
+#include "engine/planning.h"
 #include "formats/storage.h"
 
 namespace vitrine {

@@ -37,7 +37,7 @@ Result<int> logits(const Flags& f) {
       for (float x : row) values.push_back(static_cast<double>(x));
       rows[std::to_string(position)] = std::move(values);
     }
-    print_json(json::object{{"vocab", engine->model().vocab}, {"logits", std::move(rows)}});
+    print_json(json::object{{"vocab", engine->info().vocab}, {"logits", std::move(rows)}});
     return 0;
   }
   for (const auto& [position, row] : stream->logits()) {

@@ -45,7 +45,7 @@ Result<double> score(Engine& engine, const Windows& windows) {
 
 // The same, and keeps the logits.
 Result<double> score_and_save(Engine& engine, const Windows& windows, const std::string& path) {
-  VT_TRY(LogitsWriter out, LogitsWriter::create(path, engine.model().vocab, windows.prompts.size(),
+  VT_TRY(LogitsWriter out, LogitsWriter::create(path, engine.info().vocab, windows.prompts.size(),
                                                 windows.tokens, windows.bytes));
   double nats = 0;
   for (std::size_t i = 0; i < windows.prompts.size(); ++i) {

@@ -103,7 +103,7 @@ Result<int> run(const Flags& f) {
   if (!f.system.empty()) session.add("system", f.system);
   if (!loop || pipe) return ask(session, text);
   fmt::print(stderr, "{} on {}. Say something; an empty line or Ctrl-D ends.\n",
-             engine->model().arch, engine->backend().description());
+             engine->info().arch, engine->info().backend_description);
   std::string line;
   while (fmt::print(stderr, "> "), std::getline(std::cin, line) && !line.empty()) {
     auto code = ask(session, line);

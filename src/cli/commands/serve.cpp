@@ -157,7 +157,7 @@ Result<int> serve(const Flags& f) {
     Shutdown shutdown(signals, api, *http, std::chrono::seconds(f.drain_seconds));
     fmt::print("vitrine is ready: {}://{}:{} (model {}, backend {})\n",
                f.http.tls_certificate.empty() ? "http" : "https", f.http.host, http->port(),
-               api.model_name, engine->backend().description());
+               api.model_name, engine->info().backend_description);
     if (f.http.api_keys_file.empty() && f.http.tls_certificate.empty())
       fmt::print(
           "try: curl http://{}:{}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", "
