@@ -1,10 +1,8 @@
 // What a step reports, and that it allocates nothing.
 #include "engine/test_answers.h"
+#include "support/allocation_count.h"
 
 namespace vitrine {
-
-std::size_t allocation_count();
-
 namespace {
 
 using namespace test;

@@ -124,11 +124,6 @@ Scratch::Scratch(std::size_t vocab)
   VT_CHECK(vocab <= kMaxVocab, "vocabulary of {}", vocab);
 }
 
-std::size_t Scratch::bytes(std::size_t vocab) {
-  return vocab * (2 * sizeof(float) + sizeof(std::uint64_t) + sizeof(std::int32_t)) +
-         (vocab + 1) * sizeof(Candidate) + kBuckets * sizeof(std::uint64_t);
-}
-
 Candidates::Candidates(std::span<const float> logits, float max, Scratch& scratch)
     : scratch_(scratch), dense_(logits), count_(logits.size()), max_(std::min(max, kMost)) {
   VT_CHECK(logits.size() <= scratch.logits.size(), "{} logits, scratch for {}", logits.size(),

@@ -30,7 +30,6 @@ struct Candidate {
 // Buffers for one sampling thread, for vocabularies up to the size given.
 struct Scratch {
   explicit Scratch(std::size_t vocab);
-  static std::size_t bytes(std::size_t vocab);
 
   std::vector<float> logits;           // [V], edited logits
   std::vector<float> allowed;          // [V], logits without the banned tokens

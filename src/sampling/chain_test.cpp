@@ -8,11 +8,9 @@
 
 #include "sampling/rng.h"
 #include "sampling/weight_sum.h"
+#include "support/allocation_count.h"
 
 namespace vitrine {
-
-std::size_t allocation_count();
-
 namespace {
 
 using testing::ElementsAre;

@@ -73,6 +73,7 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
     // The largest form of an activation: kIntegerRowBytes for 256.
     static_assert(kIntegerRowBytes >= kSuper * kStep * 2 &&
                   kIntegerRowBytes >= kSuper * (kStep + 12));
+    VT_TRY(rests_, allocate_host(threads() * packed->steps() * kStep * 4));
     const std::int64_t blocks = (packed->steps() + kSuper - 1) / kSuper;
     VT_TRY(prepared_, allocate_host((kMaxRows + 16) * blocks * kIntegerRowBytes));
     prepared_steps_ = packed->steps();

@@ -98,7 +98,8 @@ class CpuBackend final : public Backend {
                            int parts, float* out, F&& f);
   void panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M,
                   float* acc);
-  // f(begin, end) over rows, on the pool when there is enough to do for it to pay.
+  // f(begin, end) or f(begin, end, worker) over rows, on the pool when there is enough work for it
+  // to pay.
   template <typename F>
   void over_rows(std::int64_t rows, std::int64_t work_per_row, F&& f);
 
@@ -106,7 +107,9 @@ class CpuBackend final : public Backend {
   const KernelTable& k_;
   ThreadPool pool_;
   std::vector<Worker> workers_;
-  Buffer prepared_;  // activations of as many rows as a call takes, of the widest matrix
+  // Grown by pack() for the widest matrix, so that no product allocates.
+  Buffer prepared_;  // activations of as many rows as a call takes
+  Buffer rests_;     // a row per thread: what rounding it to bf16 took away
   std::int64_t prepared_steps_ = 0;
 };
 

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 #include "kernels/cpu/ahead.h"
 #include "kernels/cpu/backend.h"
@@ -60,14 +59,12 @@ AmxRows amx_rows(void* buffer, const PackedWeight& w, int power, std::int64_t M)
 }
 
 // What bf16 leaves of a row; nothing of what is not finite.
-std::vector<float> left_by_bf16(const float* x, std::int64_t n) {
-  std::vector<float> left(static_cast<std::size_t>(n));
+void left_by_bf16(const float* x, std::int64_t n, float* left) {
   for (std::int64_t i = 0; i < n; ++i) {
     auto bits = std::bit_cast<std::uint32_t>(x[i]);
     std::uint32_t kept = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000;
     left[i] = (kept & 0x7F800000) == 0x7F800000 ? 0 : x[i] - std::bit_cast<float>(kept);
   }
-  return left;
 }
 
 // Activations, behind them their sums in one of two forms, and then the steps.
@@ -299,22 +296,23 @@ void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w,
   std::int64_t K = w.cols(), steps = w.steps();
   Arithmetic arithmetic = arithmetic_of(w.dtype(), isa_);
   if (arithmetic == Arithmetic::kFp32 || arithmetic == Arithmetic::kRows) return;
-  over_rows(M, K, [&](std::int64_t begin, std::int64_t end) {
+  over_rows(M, K, [&](std::int64_t begin, std::int64_t end, int worker) {
+    float* left = static_cast<float*>(rests_.data()) + worker * prepared_steps_ * kStep;
     for (std::int64_t m = begin; m < end; ++m) {
+      if (shared.parts == 2) left_by_bf16(x + m * K, K, left);
       if (arithmetic == Arithmetic::kBytes) {
         k_.quantize_bytes(panel_type(w), x + m * K, steps, m, static_cast<int>(M),
                           byte_rows(prepared_.data(), M, steps));
       } else if (arithmetic == Arithmetic::kAmx) {
         const AmxRows rows = amx_rows(prepared_.data(), w, shared.power, shared.parts * M);
         amx_convert(rows, x + m * K, K, m);
-        if (shared.parts == 2) amx_convert(rows, left_by_bf16(x + m * K, K).data(), K, M + m);
+        if (shared.parts == 2) amx_convert(rows, left, K, M + m);
       } else if (arithmetic == Arithmetic::kAmxIntegers) {
         amx_prepare_integers(integer_rows(prepared_.data(), w, M), x + m * K, m);
       } else {
         auto* rows = static_cast<std::uint16_t*>(prepared_.data());
         bf16_convert(rows, x + m * K, K, steps, m);
-        if (shared.parts == 2)
-          bf16_convert(rows, left_by_bf16(x + m * K, K).data(), K, steps, M + m);
+        if (shared.parts == 2) bf16_convert(rows, left, K, steps, M + m);
       }
     }
   });

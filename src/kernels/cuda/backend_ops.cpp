@@ -45,8 +45,8 @@ void CudaBackend::matmul_(Tensor out, Tensor x, const Weight& w, Tensor bias) {
 void CudaBackend::matmul_group_(std::span<const MatmulPart> parts, Tensor x,
                                 const InputNorm& norm) {
   Op op(*this, "matmul_group", x);
-  std::array<MatmulOutput, 8> outputs;
-  VT_CHECK(parts.size() <= outputs.size(), "{} products at once", parts.size());
+  std::array<MatmulOutput, kMaxOutputs> outputs;
+  VT_CHECK(parts.size() <= outputs.size(), "matmul_group: {} products at once", parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i)
     outputs[i] = {parts[i].out.f32(), static_cast<const CudaWeight*>(parts[i].w),
                   pointer(parts[i].bias), nullptr};

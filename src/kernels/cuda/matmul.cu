@@ -1,8 +1,6 @@
 // Which kernel a product takes.
 #include "kernels/cuda/matmul.h"
 
-#include <vector>
-
 #include "kernels/cuda/matmul_kernels.cuh"
 
 namespace vitrine::cuda {
@@ -64,9 +62,11 @@ Segment make_segment(const MatmulOutput& o, int first_tile) {
 }  // namespace
 
 void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const MatmulInput& in) {
-  std::vector<Product> products;
+  Product products[kMaxOutputs];
+  int count = 0;
+  VT_CHECK(outputs.size() <= kMaxOutputs, "matmul_group: {} products at once", outputs.size());
   for (std::size_t i = 0; i < outputs.size() && in.T > 0;) {
-    Product& product = products.emplace_back(make_product(c, in, *outputs[i].w));
+    Product& product = products[count++] = make_product(c, in, *outputs[i].w);
     Job& job = product.job;
     for (; i < outputs.size() && outputs[i].w->dtype() == product.dtype &&
            job.segments < kMaxSegments;
@@ -77,8 +77,8 @@ void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const Matmu
       job.tiles += tiles_of(*outputs[i].w);
     }
   }
-  for (std::size_t i = 0; i < products.size(); ++i) {
-    const Product* next = i + 1 < products.size() ? &products[i + 1] : nullptr;
+  for (int i = 0; i < count; ++i) {
+    const Product* next = i + 1 < count ? &products[i + 1] : nullptr;
     if (next && in.T == 1 && !c.deterministic &&
         launch_k_pair(c, products[i].job, products[i].dtype, next->job, next->dtype))
       ++i;

@@ -38,8 +38,9 @@ struct MatmulOutput {
   const float* residual = nullptr;  // (T,N) or null; may be `out`
 };
 
-// Several weights over the same rows, such as q, k and v; those of one type in one launch, and of
-// one row those of q4_k or q5_k and the q6_k after them.
+inline constexpr int kMaxOutputs = 8;
+// Up to kMaxOutputs weights over the same rows, such as q, k and v; those of one type in one
+// launch, and of one row those of q4_k or q5_k and the q6_k after them.
 void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const MatmulInput& in);
 // out = activation(x * gate^T) * (x * up^T).
 void matmul_glu(Context& c, float* out, const MatmulInput& in, const CudaWeight& gate,
