@@ -12,7 +12,8 @@ void count_attention(BatchEntry& entry, const CacheGroup& g, int heads, int page
   for (int length = entry.first + 1; length <= end; ++length)
     seen += window > 0 ? std::min(length, window) : length;
   const auto layers = static_cast<double>(g.layers.size());
-  entry.flops += 4.0 * seen * layers * heads * g.spec.head_dim;
+  const KvLayout& kv = g.spec.layout;
+  entry.flops += 2.0 * seen * layers * heads * (kv.k.width + kv.v.width);
   // Positions that are read at least once.
   const int span = window > 0 ? std::min(end, window + entry.count - 1) : end;
   const std::int64_t bytes = g.page_bytes / page_size;

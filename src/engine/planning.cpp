@@ -55,8 +55,8 @@ void choose_sizes(EngineOptions& o, std::int64_t free, std::int64_t bytes_per_to
   o.sequences = std::min(o.sequences, o.step_tokens);
 }
 
-MemoryPlan plan_cache(const Model& model, const Device& device, const EngineOptions& options,
-                      int context) {
+Result<MemoryPlan> plan_cache(const Model& model, const Device& device,
+                              const EngineOptions& options, int context) {
   MemoryPlan plan;
   plan.context = context;
   plan.sequences = options.sequences;
@@ -71,6 +71,7 @@ MemoryPlan plan_cache(const Model& model, const Device& device, const EngineOpti
              2LL * std::min(device.head_rows(), options.step_tokens) * model.info().vocab);
   for (int layer = 0; layer < model.info().layers; ++layer) {
     CacheSpec spec = model.cache_spec(layer);
+    spec.layout.k.type = spec.layout.v.type = options.kv_dtype;
     // A window that the context never leaves is no window.
     if (spec.window >= context) spec.window = 0;
     auto group = std::find_if(plan.groups.begin(), plan.groups.end(),
@@ -81,8 +82,9 @@ MemoryPlan plan_cache(const Model& model, const Device& device, const EngineOpti
   }
   auto pages_for = [&](int positions) { return (positions + plan.page_size - 1) / plan.page_size; };
   for (CacheGroup& g : plan.groups) {
-    KvShape shape{g.spec.kv_heads, g.spec.head_dim, plan.page_size, plan.kv_dtype};
-    g.page_bytes = device.kv_page_bytes(shape) * static_cast<std::int64_t>(g.layers.size());
+    VT_RETURN_IF_ERROR(device.check_kv(g.spec.layout));
+    g.page_bytes = device.kv_page_bytes({g.spec.layout, plan.page_size}) *
+                   static_cast<std::int64_t>(g.layers.size());
     g.pages_per_sequence = pages_for(context);
     // Behind the window, and a step's rows ahead of it, both possibly in the middle of a page; with
     // commits delayed, the rows of the steps in between too.
@@ -121,12 +123,12 @@ Result<MemoryPlan> plan_memory(const ModelFile& file, const Device& device, Engi
   if (options.sequences == 0) {
     EngineOptions one = options;
     one.sequences = 1;
-    MemoryPlan probe = plan_cache(*model, device, one, context);
+    VT_TRY(MemoryPlan probe, plan_cache(*model, device, one, context));
     std::int64_t free = device.free_memory().value_or(std::int64_t{4} << 30);
     choose_sizes(options, free - probe.packed_bytes - probe.activation_bytes,
                  probe.kv_bytes_per_token, context);
   }
-  MemoryPlan plan = plan_cache(*model, device, options, context);
+  VT_TRY(MemoryPlan plan, plan_cache(*model, device, options, context));
   for (const TensorInfo& t : file.tensors())
     plan.file_bytes += static_cast<std::int64_t>(t.data.size());
   if (info != nullptr) *info = model->info();

@@ -22,9 +22,10 @@ Result<int> choose_context(const EngineOptions& options, int model_context);
 // that weights and activations leave, goes to the pool.
 void choose_sizes(EngineOptions& options, std::int64_t free, std::int64_t bytes_per_token,
                   int context);
-// Groups and KV sizes for a loaded (or only counted) model.
-MemoryPlan plan_cache(const Model& model, const Device& device, const EngineOptions& options,
-                      int context);
+// Groups and KV sizes for a loaded (or only counted) model. An error where the device cannot store
+// what a layer asks for.
+Result<MemoryPlan> plan_cache(const Model& model, const Device& device,
+                              const EngineOptions& options, int context);
 // For a model that will be loaded onto `device`; nothing is loaded or allocated. Fills in the
 // options that are left to the machine.
 Result<MemoryPlan> plan_memory(const ModelFile& file, const Device& device, EngineOptions& options,

@@ -50,7 +50,7 @@ Status Runner::allocate() {
   host_inputs_.resize(static_cast<std::size_t>(ints));
   caches_.resize(model_.info().layers);
   for (const CacheGroup& g : plan_.groups) {
-    KvShape shape{g.spec.kv_heads, g.spec.head_dim, plan_.page_size, plan_.kv_dtype};
+    KvShape shape{g.spec.layout, plan_.page_size};
     std::int64_t pages = g.pages + plan_.spare_pages;
     for (int layer : g.layers) {
       VT_TRY(Buffer buffer, b_.allocate(b_.kv_page_bytes(shape) * pages));

@@ -11,7 +11,7 @@ constexpr int kPage = 32, kPrompt = 512;
 MemoryPlan make_plan(int sequences) {
   MemoryPlan plan;
   plan.context = 1 << 20, plan.sequences = sequences, plan.page_size = kPage;
-  CacheGroup full{.spec = CacheSpec::full(8, 64)};
+  CacheGroup full{.spec = CacheSpec(8, 64)};
   full.pages_per_sequence = (1 << 20) / kPage;
   full.pages = sequences * 64 + full.pages_per_sequence;
   plan.groups.push_back(full);

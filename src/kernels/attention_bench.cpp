@@ -12,7 +12,7 @@ constexpr int kLayers = 16, kHeads = 32, kKvHeads = 8, kDim = 64, kPage = 32;
 void attention(benchmark::State& state) {
   const auto length = static_cast<std::int32_t>(state.range(0));
   auto backend = make_backend("cpu");
-  const KvShape shape{kKvHeads, kDim, kPage, DType::kF16};
+  const KvShape shape{KvLayout::uniform(kKvHeads, kDim, DType::kF16), kPage};
   const std::int32_t pages = length / kPage;
   const std::int64_t bytes = backend->kv_page_bytes(shape) * pages;
   Buffer memory = std::move(backend->allocate(bytes * kLayers)).value();

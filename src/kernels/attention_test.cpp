@@ -75,7 +75,7 @@ struct Scene {
 
   // Memory full of NaN, so that reading a position nobody wrote shows. Padding stays zero.
   KvCache cache(Backend& b, Buffer& buffer) {
-    KvShape shape{s.kv_heads, s.head_dim, s.page_size, s.dtype};
+    KvShape shape{KvLayout::uniform(s.kv_heads, s.head_dim, s.dtype), s.page_size};
     std::int64_t bytes = b.kv_page_bytes(shape) * page_count;
     buffer = std::move(b.allocate(bytes)).value();
     std::vector<std::byte> nan(static_cast<std::size_t>(bytes), std::byte{0xFF});
@@ -144,7 +144,7 @@ TEST(Attention, RopeAndStoreAgreeWithRef) {
       for (int mode = 0; mode < 4; ++mode) {
         bool norm = mode & 1, turn = mode & 2;
         Arena arena;
-        KvShape shape{2, 48, 16, dtype};
+        KvShape shape{KvLayout::uniform(2, 48, dtype), 16};
         Tensor positions = arena.i32({0, 1, 2, 3, 4}), offsets = arena.i32({0, 5}),
                slots = arena.i32({16, 17, 18, 19, 20}), table = arena.i32({1, -1});
         KvIndex index{positions, offsets, slots, table.view({1, 2})};

@@ -36,6 +36,7 @@ class FakeBackend final : public Backend {
   Result<std::unique_ptr<Weight>> pack(const MatrixSource&, WeightUse) override {
     return std::unique_ptr<Weight>();
   }
+  Status check_kv(const KvLayout&) const override { return Ok{}; }
   std::int64_t kv_page_bytes(const KvShape&) const override { return 0; }
 
   std::map<std::uint64_t, int> called;  // by key
@@ -69,7 +70,7 @@ struct Operands {
   Tensor heads{floats, DType::kF32, {3, 2, 4}}, table{floats, DType::kF32, {3, 2, 2}};
   Tensor frequencies{floats, DType::kF32, {2}}, ids{ints, DType::kI32, {3}};
   FakeWeight w{8, 8, 100}, other{8, 8, 30};
-  KvCache cache{{.kv_heads = 2, .head_dim = 4, .page_size = 16}, 1, nullptr};
+  KvCache cache{{KvLayout::uniform(2, 4, DType::kF32), 16}, 1, nullptr};
   KvIndex index{ids, {ints, DType::kI32, {2}}, ids, {ints, DType::kI32, {1, 1}}};
 };
 
@@ -172,7 +173,7 @@ TEST(CountingDevice, HasTheSizesOfTheDeviceItStandsForAndNoMemory) {
   auto cpu = make_backend("cpu");
   CountingDevice counting(*cpu);
   Arena arena;
-  KvShape shape{.kv_heads = 2, .head_dim = 24, .page_size = 16, .dtype = DType::kF16};
+  KvShape shape{KvLayout::uniform(2, 24, DType::kF16), 16};
   EXPECT_EQ(counting.kv_page_bytes(shape), cpu->kv_page_bytes(shape));
   EXPECT_EQ(counting.head_rows(), cpu->head_rows());
   for (const Format& format : all_formats()) {

@@ -26,6 +26,7 @@ class CountingDevice final : public Device {
     return real_.packed_bytes(dtype, rows, cols, use);
   }
   Result<std::unique_ptr<Weight>> pack(const MatrixSource& source, WeightUse use) override;
+  Status check_kv(const KvLayout& layout) const override { return real_.check_kv(layout); }
   std::int64_t kv_page_bytes(const KvShape& shape) const override {
     return real_.kv_page_bytes(shape);
   }

@@ -76,6 +76,9 @@ class Device {
   // The source may be dropped afterwards; if its rows are a view of the model file, the file must
   // stay open as long as the weight, which may read from it.
   virtual Result<std::unique_ptr<Weight>> pack(const MatrixSource& source, WeightUse use) = 0;
+  // An error names what of the layout cannot be stored; asked when memory is planned. Everything
+  // that takes a KvShape or KvCache takes layouts that passed.
+  virtual Status check_kv(const KvLayout& layout) const = 0;
   virtual std::int64_t kv_page_bytes(const KvShape& shape) const = 0;
   // One page of one layer to another of the same cache.
   void copy_kv_page(const KvCache& cache, std::int64_t from, std::int64_t to);

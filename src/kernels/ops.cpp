@@ -126,9 +126,9 @@ void Ops::rope(Tensor x, Tensor table) {
 }
 
 void Ops::store_kv(Tensor k, Tensor v, const KvCache& cache, const KvIndex& index) {
-  Shape shape{index.positions.dim(0), cache.shape.kv_heads, cache.shape.head_dim};
-  expect_f32("store_kv", "k", k, shape);
-  expect_f32("store_kv", "v", v, shape);
+  const KvLayout& l = cache.shape.layout;
+  expect_f32("store_kv", "k", k, {index.positions.dim(0), l.heads, l.k.width});
+  expect_f32("store_kv", "v", v, {index.positions.dim(0), l.heads, l.v.width});
   expect_index("store_kv", k.dim(0), index);
   Call call(*this, "store_kv");
   store_kv_(k, v, cache, index);
@@ -136,11 +136,11 @@ void Ops::store_kv(Tensor k, Tensor v, const KvCache& cache, const KvIndex& inde
 
 void Ops::attention(Tensor out, Tensor q, const KvCache& cache, const KvIndex& index,
                     const AttentionParams& params) {
-  expect_f32("attention", "q", q, {-1, -1, cache.shape.head_dim});
-  expect_f32("attention", "out", out, q.shape);
+  const KvLayout& l = cache.shape.layout;
+  expect_f32("attention", "q", q, {-1, -1, l.k.width});
+  expect_f32("attention", "out", out, {q.dim(0), q.dim(1), l.v.width});
   expect_index("attention", q.dim(0), index);
-  VT_CHECK(q.dim(1) % cache.shape.kv_heads == 0, "attention: {} heads over {} kv heads", q.dim(1),
-           cache.shape.kv_heads);
+  VT_CHECK(q.dim(1) % l.heads == 0, "attention: {} heads over {} kv heads", q.dim(1), l.heads);
   Call call(*this, "attention");
   attention_(out, q, cache, index, params);
 }
@@ -267,18 +267,18 @@ namespace {
 
 void expect_heads(const char* op, Tensor q, Tensor k, Tensor v, const HeadNorms& norms,
                   Tensor table, const KvCache& cache, const KvIndex& index) {
-  const KvShape& s = cache.shape;
-  expect_f32(op, "q", q, {-1, -1, s.head_dim});
-  expect_f32(op, "k", k, {q.dim(0), s.kv_heads, s.head_dim});
-  expect_f32(op, "v", v, k.shape);
+  const KvLayout& l = cache.shape.layout;
+  expect_f32(op, "q", q, {-1, -1, l.k.width});
+  expect_f32(op, "k", k, {q.dim(0), l.heads, l.k.width});
+  expect_f32(op, "v", v, {q.dim(0), l.heads, l.v.width});
   expect_index(op, q.dim(0), index);
   if (table.defined()) {
     expect_f32(op, "table", table, {q.dim(0), -1, 2});
-    VT_CHECK(2 * table.dim(1) <= s.head_dim, "{}: {} rotary dims in heads of {}", op,
-             2 * table.dim(1), s.head_dim);
+    VT_CHECK(2 * table.dim(1) <= l.k.width, "{}: {} rotary dims in heads of {}", op,
+             2 * table.dim(1), l.k.width);
   }
   for (const Tensor* norm : {&norms.q, &norms.k})
-    if (norm->defined()) expect_f32(op, "norm", *norm, {s.head_dim});
+    if (norm->defined()) expect_f32(op, "norm", *norm, {l.k.width});
 }
 
 }  // namespace
@@ -293,9 +293,9 @@ void Ops::rope_store_kv(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Te
 void Ops::attend(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
                  const KvCache& cache, const KvIndex& index, const AttentionParams& params) {
   expect_heads("attend", q, k, v, norms, table, cache, index);
-  expect_f32("attend", "out", out, q.shape);
-  VT_CHECK(q.dim(1) % cache.shape.kv_heads == 0, "attend: {} heads over {} kv heads", q.dim(1),
-           cache.shape.kv_heads);
+  const KvLayout& l = cache.shape.layout;
+  expect_f32("attend", "out", out, {q.dim(0), q.dim(1), l.v.width});
+  VT_CHECK(q.dim(1) % l.heads == 0, "attend: {} heads over {} kv heads", q.dim(1), l.heads);
   Call call(*this, "attend");
   attend_(out, q, k, v, norms, table, cache, index, params);
 }

@@ -10,7 +10,7 @@
 // Rules that hold for every op and backend:
 //  - Ownership: tensors are views. Their memory and the weights are the caller's, were made by the
 //    device of this backend, and stay valid until the op has run (on an asynchronous device: until
-//    its step is done). An op allocates nothing.
+//    its step is done). Ops of `cpu` and `cuda` allocate nothing.
 //  - Threads: the engine thread only.
 //  - Errors: none. A type or a shape that does not fit is our mistake and fails a VT_CHECK; values
 //    (ids, slots, pages) are not checked.
@@ -98,9 +98,9 @@ class Ops {
   void rope_table(Tensor table, Tensor positions, Tensor inv_freq, float scale);
   // Rotates pairs (i, i + R/2) of the first R dims of every head, in place.  x (T,H,D), R <= D
   void rope(Tensor x, Tensor table);
-  // Writes row t's K and V to slot slots[t].   k, v (T,K,D)
+  // Writes row t's K and V to slot slots[t].   k (T,K,D), v (T,K,Dv); Dv: the layout's width of V
   void store_kv(Tensor k, Tensor v, const KvCache& cache, const KvIndex& index);
-  // softmax(q k^T * scale) v over the pages, causal.  out, q (T,H,D), H a multiple of K
+  // softmax(q k^T * scale) v over the pages, causal.  out (T,H,Dv), q (T,H,D), H a multiple of K
   void attention(Tensor out, Tensor q, const KvCache& cache, const KvIndex& index,
                  const AttentionParams& params);
   // out = a + b.                               all (T,E); in place allowed
@@ -132,7 +132,7 @@ class Ops {
   void rope_store_kv(Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
                      const KvCache& cache, const KvIndex& index);
 
-  // rope_store_kv and attention. q and k need not be rotated afterwards.  out, q (T,H,D)
+  // rope_store_kv and attention. q and k need not be rotated afterwards.  out (T,H,Dv), q (T,H,D)
   void attend(Tensor out, Tensor q, Tensor k, Tensor v, const HeadNorms& norms, Tensor table,
               const KvCache& cache, const KvIndex& index, const AttentionParams& params);
 

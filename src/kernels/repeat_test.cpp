@@ -100,7 +100,7 @@ class LayerScene {
   void fill_pages() {
     int longest = s_.length + 7 * s_.T + 1;
     B_ = (longest + kPage - 1) / kPage + 1;
-    KvShape shape{s_.kv_heads, s_.head_dim, kPage, s_.pages};
+    KvShape shape{KvLayout::uniform(s_.kv_heads, s_.head_dim, s_.pages), kPage};
     memory_ = std::move(b_.allocate(b_.kv_page_bytes(shape) * B_ * s_.T)).value();
     std::vector<std::byte> nan(static_cast<std::size_t>(b_.kv_page_bytes(shape) * B_ * s_.T),
                                std::byte{0xff});

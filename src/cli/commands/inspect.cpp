@@ -26,8 +26,8 @@ json::object plan_json(const MemoryPlan& p) {
   json::array groups;
   for (const CacheGroup& g : p.groups)
     groups.push_back(json::object{{"layers", g.layers.size()},
-                                  {"kv_heads", g.spec.kv_heads},
-                                  {"head_dim", g.spec.head_dim},
+                                  {"kv_heads", g.spec.layout.heads},
+                                  {"head_dim", g.spec.layout.k.width},
                                   {"window", g.spec.window},
                                   {"pages", g.pages},
                                   {"page_bytes", g.page_bytes}});

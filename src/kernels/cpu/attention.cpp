@@ -8,30 +8,46 @@
 namespace vitrine::cpu {
 namespace {
 
-KvType kv_type(DType dtype) {
-  if (dtype == DType::kF32) return KvType::kF32;
-  return dtype == DType::kF16 ? KvType::kF16 : KvType::kBF16;
+KvType kv_type(const KvLayout& layout) {
+  switch (layout.k.type) {
+    case DType::kF32:
+      return KvType::kF32;
+    case DType::kF16:
+      return KvType::kF16;
+    case DType::kBF16:
+      return KvType::kBF16;
+    default:
+      check_failed(__FILE__, __LINE__, "kv_type", "a layout that check_kv() refuses");
+  }
 }
 
-// Where things lie in a page; see kernels.h.
+// Where things lie in a page, in bytes; see kernels.h.
 struct PageLayout {
   explicit PageLayout(const KvShape& s)
-      : element(s.dtype == DType::kF32 ? 4 : 2),
-        k_head(static_cast<std::int64_t>(s.head_dim) * s.page_size * element),
-        v_row(padded_head_dim(s.head_dim) * element),
+      : element(kv_row_bytes({1, s.layout.k.type})),
+        k_head(kv_row_bytes(s.layout.k) * s.page_size),
+        v_row(kv_row_bytes({padded_head_dim(s.layout.v.width), s.layout.v.type})),
         v_head(v_row * s.page_size),
-        v_start(k_head * s.kv_heads),
-        page(v_start + v_head * s.kv_heads) {}
+        v_start(k_head * s.layout.heads),
+        page(v_start + v_head * s.layout.heads) {}
   std::int64_t element, k_head, v_row, v_head, v_start, page;
 };
 
 }  // namespace
 
+Status CpuBackend::check_kv(const KvLayout& layout) const {
+  return check_uniform_kv(name(), layout, kMaxHeadDim);
+}
+
+std::int64_t CpuBackend::kv_page_bytes(const KvShape& shape) const {
+  return PageLayout(shape).page;
+}
+
 void CpuBackend::store_kv_(Tensor k, Tensor v, const KvCache& cache, const KvIndex& index) {
   const KvShape& s = cache.shape;
   PageLayout at(s);
-  std::int64_t T = k.dim(0), K = s.kv_heads, D = s.head_dim, P = s.page_size;
-  KvType type = kv_type(s.dtype);
+  std::int64_t T = k.dim(0), K = s.layout.heads, D = s.layout.k.width, P = s.page_size;
+  KvType type = kv_type(s.layout);
   // By head: rows of one page share cache lines of the transposed K.
   over_rows(K, 2 * T * D, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = 0; t < T; ++t) {
@@ -51,10 +67,10 @@ void CpuBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const Kv
                             const AttentionParams& params) {
   const KvShape& s = cache.shape;
   PageLayout at(s);
-  const std::int64_t H = q.dim(1), D = s.head_dim, K = s.kv_heads, group = H / K;
+  const std::int64_t H = q.dim(1), D = s.layout.k.width, K = s.layout.heads, group = H / K;
   const std::int64_t S = index.row_offsets.dim(0) - 1, B = index.block_table.dim(1);
   const std::int32_t* offsets = index.row_offsets.i32();
-  VT_CHECK(s.page_size <= 1024 && D <= 1024, "pages of {}, heads of {}", s.page_size, D);
+  VT_CHECK(s.page_size <= kMaxPageSize, "pages of {} positions", s.page_size);
   // Rows of a block such that rows x heads fill a call; a group wider than a call takes several.
   const std::int64_t block = std::max<std::int64_t>(1, kMaxQueries / group);
   // Every sequence is given the blocks that the longest needs; the surplus returns at once.
@@ -76,8 +92,8 @@ void CpuBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const Kv
     a.k_offset = kv * at.k_head;
     a.v_offset = at.v_start + kv * at.v_head;
     a.page_size = s.page_size;
-    a.head_dim = s.head_dim;
-    a.type = kv_type(s.dtype);
+    a.head_dim = s.layout.k.width;
+    a.type = kv_type(s.layout);
     a.scale = params.scale;
     a.softcap = params.softcap;
     a.scratch = workers_[thread].attention;

@@ -24,9 +24,6 @@ Isa best_isa() {
   return f.avx512 ? Isa::kAvx512 : Isa::kAvx2;
 }
 
-// Enough for pages of 1024 positions and heads of 1024 dims.
-constexpr std::int64_t kAttentionBytes = attention_scratch(1024, 1024) * 4;
-
 }  // namespace
 
 CpuBackend::CpuBackend(Isa isa, int threads)
@@ -37,6 +34,7 @@ CpuBackend::CpuBackend(Isa isa, int threads)
       pool_(threads),
       workers_(threads) {
   for (Worker& w : workers_) {
+    constexpr std::int64_t kAttentionBytes = attention_scratch(kMaxPageSize, kMaxHeadDim) * 4;
     auto memory = allocate_host(kAccBytes + kUnpackedBytes + kAttentionBytes);
     VT_CHECK(memory.ok(), "{}", memory.error().message);
     w.memory = std::move(memory).value();
@@ -73,18 +71,12 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
     // The largest form of an activation: kIntegerRowBytes for 256.
     static_assert(kIntegerRowBytes >= kSuper * kStep * 2 &&
                   kIntegerRowBytes >= kSuper * (kStep + 12));
-    VT_TRY(rests_, allocate_host(threads() * packed->steps() * kStep * 4));
     const std::int64_t blocks = (packed->steps() + kSuper - 1) / kSuper;
     VT_TRY(prepared_, allocate_host((kMaxRows + 16) * blocks * kIntegerRowBytes));
+    VT_TRY(rests_, allocate_host(threads() * packed->steps() * kStep * 4));
     prepared_steps_ = packed->steps();
   }
   return std::unique_ptr<Weight>(std::move(packed));
-}
-
-std::int64_t CpuBackend::kv_page_bytes(const KvShape& s) const {
-  std::int64_t element = s.dtype == DType::kF32 ? 4 : 2;
-  return static_cast<std::int64_t>(s.kv_heads) * s.page_size *
-         (s.head_dim + padded_head_dim(s.head_dim)) * element;
 }
 
 }  // namespace cpu

@@ -42,6 +42,7 @@ class CpuBackend final : public Backend {
   std::int64_t packed_bytes(DType dtype, std::int64_t rows, std::int64_t cols,
                             WeightUse use) const override;
   Result<std::unique_ptr<Weight>> pack(const MatrixSource& source, WeightUse use) override;
+  Status check_kv(const KvLayout& layout) const override;
   std::int64_t kv_page_bytes(const KvShape& shape) const override;
 
  protected:

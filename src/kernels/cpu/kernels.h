@@ -67,6 +67,9 @@ inline constexpr int kMaxQueries = 8;
 // V rows are padded to whole vectors; the padding is zero and stays so.
 inline constexpr int padded_head_dim(int head_dim) { return (head_dim + 15) / 16 * 16; }
 
+// Limits of attention; scratch is sized for them.
+inline constexpr int kMaxPageSize = 1024, kMaxHeadDim = 1024;
+
 // Attention of up to kMaxQueries (row, head) pairs of one sequence and one kv head.
 // A page holds, for each kv head, K transposed (D,P) and, behind all heads' K, V (P, padded D).
 struct AttentionArgs {

@@ -17,11 +17,12 @@ __global__ void store_kv_kernel(KvCache cache, const float* k, const float* v,
   pdl_wait();
   const KvShape& s = cache.shape;
   std::int64_t t = blockIdx.x, page = slots[t] / s.page_size, offset = slots[t] % s.page_size;
-  int width = s.kv_heads * s.head_dim;
+  DType type = s.layout.k.type;
+  int D = s.layout.k.width, width = s.layout.heads * D;
   for (int i = threadIdx.x; i < width; i += blockDim.x) {
-    int head = i / s.head_dim, d = i % s.head_dim;
-    store_kv_value(cache.data, s.dtype, element(s, page, 0, head, offset) + d, k[t * width + i]);
-    store_kv_value(cache.data, s.dtype, element(s, page, 1, head, offset) + d, v[t * width + i]);
+    int head = i / D, d = i % D;
+    store_kv_value(cache.data, type, element(s, page, 0, head, offset) + d, k[t * width + i]);
+    store_kv_value(cache.data, type, element(s, page, 1, head, offset) + d, v[t * width + i]);
   }
 }
 
@@ -32,7 +33,7 @@ __global__ void rope_store_kernel(RopeStore r, KvCache cache, const std::int32_t
   extern __shared__ float shared[];
   pdl_wait();
   const KvShape& s = cache.shape;
-  int lane = threadIdx.x % 32, D = s.head_dim, K = s.kv_heads, H = static_cast<int>(r.H);
+  int lane = threadIdx.x % 32, H = static_cast<int>(r.H), D = s.layout.k.width, K = s.layout.heads;
   int unit = blockIdx.y * kStoreWarps + threadIdx.x / 32;
   std::int64_t t = blockIdx.x;
   if (unit >= H + 2 * K) return;
@@ -47,11 +48,11 @@ __global__ void rope_store_kernel(RopeStore r, KvCache cache, const std::int32_t
   }
   std::int64_t page = slots[t] / s.page_size, offset = slots[t] % s.page_size;
   std::int64_t to = element(s, page, is_v ? 1 : 0, head, offset);
-  for (int d = lane; d < D; d += 32) store_kv_value(cache.data, s.dtype, to + d, x[d]);
+  for (int d = lane; d < D; d += 32) store_kv_value(cache.data, s.layout.k.type, to + d, x[d]);
 }
 
 // One warp a (row, head): running maximum and sum over positions, D / 32 values a lane.
-constexpr int kMaxPerLane = 16;
+constexpr int kMaxPerLane = kMaxHeadDim / 32;
 __global__ void attention_kernel(float* out, const float* q, KvCache cache,
                                  const std::int32_t* positions, const std::int32_t* row_offsets,
                                  const std::int32_t* block_table, int S, int B, int H,
@@ -59,10 +60,11 @@ __global__ void attention_kernel(float* out, const float* q, KvCache cache,
   pdl_wait();
   pdl_trigger();
   const KvShape& s = cache.shape;
-  int t = blockIdx.x, h = blockIdx.y, lane = threadIdx.x, D = s.head_dim;
+  DType type = s.layout.k.type;
+  int t = blockIdx.x, h = blockIdx.y, lane = threadIdx.x, D = s.layout.k.width;
   int sequence = 0;
   while (sequence + 1 < S && row_offsets[sequence + 1] <= t) ++sequence;
-  int last = positions[t], kv = h / (H / s.kv_heads);
+  int last = positions[t], kv = h / (H / s.layout.heads);
   int first = params.window > 0 ? max(0, last - params.window + 1) : 0;
   const float* query = q + (std::int64_t{t} * H + h) * D;
   float acc[kMaxPerLane] = {}, top = -INFINITY, sum = 0;
@@ -71,14 +73,14 @@ __global__ void attention_kernel(float* out, const float* q, KvCache cache,
     std::int64_t at = element(s, page, 0, kv, p % s.page_size);
     std::int64_t value_at = element(s, page, 1, kv, p % s.page_size);
     float score = 0;
-    for (int d = lane; d < D; d += 32) score += query[d] * load_kv(cache.data, s.dtype, at + d);
+    for (int d = lane; d < D; d += 32) score += query[d] * load_kv(cache.data, type, at + d);
     score = warp_sum(score) * params.scale;
     if (params.softcap > 0) score = params.softcap * tanhf(score / params.softcap);
     float next = fmaxf(top, score), old = expf(top - next), now = expf(score - next);
     sum = sum * old + now;
     for (int j = 0; j < kMaxPerLane; ++j)
       if (lane + 32 * j < D)
-        acc[j] = acc[j] * old + now * load_kv(cache.data, s.dtype, value_at + lane + 32 * j);
+        acc[j] = acc[j] * old + now * load_kv(cache.data, type, value_at + lane + 32 * j);
     top = next;
   }
   for (int j = 0; j < kMaxPerLane; ++j)
@@ -87,10 +89,6 @@ __global__ void attention_kernel(float* out, const float* q, KvCache cache,
 
 }  // namespace
 
-std::int64_t kv_page_bytes(const KvShape& s) {
-  return 2LL * s.kv_heads * s.page_size * s.head_dim * (s.dtype == DType::kF32 ? 4 : 2);
-}
-
 void store_kv(Context& c, const float* k, const float* v, std::int64_t T, const KvCache& cache,
               const std::int32_t* slots) {
   launch(c, store_kv_kernel, blocks_for(c, T, 1), 128, 0, cache, k, v, slots);
@@ -98,16 +96,15 @@ void store_kv(Context& c, const float* k, const float* v, std::int64_t T, const 
 
 void rope_store_kv(Context& c, const RopeStore& r, const KvCache& cache,
                    const std::int32_t* slots) {
-  dim3 grid(blocks_for(c, r.T, 1), blocks_for(c, r.H + 2 * cache.shape.kv_heads, kStoreWarps));
+  const KvLayout& l = cache.shape.layout;
+  dim3 grid(blocks_for(c, r.T, 1), blocks_for(c, r.H + 2 * l.heads, kStoreWarps));
   launch(c, rope_store_kernel, grid, 32 * kStoreWarps,
-         static_cast<std::size_t>(kStoreWarps * cache.shape.head_dim) * 4, r, cache, slots);
+         static_cast<std::size_t>(kStoreWarps * l.k.width) * 4, r, cache, slots);
 }
 
 void attention(Context& c, float* out, const float* q, std::int64_t T, std::int64_t H,
                const KvCache& cache, const KvIndex& index, const AttentionParams& params) {
   if (!c.deterministic && tensor_attention(c, out, q, T, H, cache, index, params)) return;
-  if (cache.shape.head_dim > 32 * kMaxPerLane)
-    fail(c, cudaErrorInvalidValue, "attention of heads wider than 512");
   launch(c, attention_kernel, {blocks_for(c, T, 1), static_cast<unsigned>(H)}, 32, 0, out, q, cache,
          index.positions.i32(), index.row_offsets.i32(), index.block_table.i32(),
          static_cast<int>(index.row_offsets.dim(0) - 1), static_cast<int>(index.block_table.dim(1)),

@@ -1,4 +1,5 @@
-// The KV cache and attention over its pages.
+// The KV cache and attention over its pages. K and V are alike (CudaBackend::check_kv): where the
+// kernels speak of a head's width and type, they take K's. A page is [K, V][kv head][position][D].
 #pragma once
 
 #include "kernels/backend.h"
@@ -6,7 +7,8 @@
 
 namespace vitrine::cuda {
 
-std::int64_t kv_page_bytes(const KvShape& shape);
+inline constexpr int kMaxHeadDim = 512;
+
 void store_kv(Context& c, const float* k, const float* v, std::int64_t T, const KvCache& cache,
               const std::int32_t* slots);
 // Norms the heads of q and k where there are weights for it, rotates them where there is a table,

@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
   __shared__ bool is_last;
   const int size = result_floats(kD, a.G);
   const KvShape& shape = a.cache.shape;
-  int warp = threadIdx.x / 32, lane = threadIdx.x % 32, P = shape.page_size, K = shape.kv_heads;
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32, P = shape.page_size, K = shape.layout.heads;
   int last = a.positions[s], slot = a.slots[s],
       low = a.window > 0 ? max(0, last - a.window + 1) : 0;
   int begin = low / kLoneSlice, slices = last / kLoneSlice + 1 - begin;
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
     if (!is_q) {
       std::int64_t to = element(shape, slot / P, is_v ? 1 : 0, kv, slot % P);
       for (int d = lane; d < kD; d += 32)
-        store_kv_value(a.cache.data, shape.dtype, to + d, mine[d]);
+        store_kv_value(a.cache.data, shape.layout.k.type, to + d, mine[d]);
     }
   }
   // Not before: the loads above would stand behind the next product's weights.
@@ -319,9 +319,9 @@ void launch_lone(const Context& c, const LoneArgs& a, int S) {
   static int allowed = 0;
   allow_shared(c, kernel, bytes(kMostHeads), allowed);
   int longest = (a.B * s.page_size + kLoneSlice * kWarps - 1) / (kLoneSlice * kWarps);
-  int parts = std::max(1, std::min(c.sms / (S * s.kv_heads), longest));
+  int parts = std::max(1, std::min(c.sms / (S * s.layout.heads), longest));
   launch(c, kernel,
-         dim3(static_cast<unsigned>(parts), static_cast<unsigned>(s.kv_heads),
+         dim3(static_cast<unsigned>(parts), static_cast<unsigned>(s.layout.heads),
               static_cast<unsigned>(S)),
          32 * kWarps, static_cast<std::size_t>(bytes(a.G)), a);
 }
@@ -329,7 +329,7 @@ void launch_lone(const Context& c, const LoneArgs& a, int S) {
 // A block of 16 warps has a multiprocessor to itself; of 8, half of one.
 template <int kD, bool kHalf>
 void launch_lone(const Context& c, const LoneArgs& a, int S) {
-  if (S * a.cache.shape.kv_heads <= c.sms)
+  if (S * a.cache.shape.layout.heads <= c.sms)
     launch_lone<kD, kHalf, 16>(c, a, S);
   else
     launch_lone<kD, kHalf, 8>(c, a, S);
@@ -340,26 +340,26 @@ void launch_lone(const Context& c, const LoneArgs& a, int S) {
 bool lone_attention(Context& c, float* out, const RopeStore& r, const KvCache& cache,
                     const KvIndex& index, const AttentionParams& params) {
   const KvShape& s = cache.shape;
+  const int D = s.layout.k.width, K = s.layout.heads;
+  const bool half = s.layout.k.type == DType::kF16;
   std::int64_t S = index.row_offsets.dim(0) - 1, B = index.block_table.dim(1);
-  if ((s.head_dim != 64 && s.head_dim != 128) || s.dtype == DType::kF32 ||
-      s.page_size % kLoneSlice != 0 || r.H / s.kv_heads > kMostHeads || r.T != S || S == 0 ||
+  if ((D != 64 && D != 128) || (!half && s.layout.k.type != DType::kBF16) ||
+      s.page_size % kLoneSlice != 0 || r.H / K > kMostHeads || r.T != S || S == 0 ||
       B * s.page_size > INT32_MAX / 2 || c.deterministic)
     return false;
   // With more pairs of sequence and head than multiprocessors, longer contexts stream better
   // elsewhere.
-  if (S * s.kv_heads > c.sms && (B * s.page_size > kLongest || S > 65535)) return false;
+  if (S * K > c.sms && (B * s.page_size > kLongest || S > 65535)) return false;
   LoneArgs a{};
   a.rope = r, a.cache = cache, a.slots = index.slots.i32(), a.positions = index.positions.i32(),
   a.block_table = index.block_table.i32();
   a.out = out, a.partial = reinterpret_cast<float*>(c.workspace), a.tickets = c.tickets;
-  a.B = static_cast<int>(B), a.H = static_cast<int>(r.H), a.G = a.H / s.kv_heads;
+  a.B = static_cast<int>(B), a.H = static_cast<int>(r.H), a.G = a.H / K;
   a.window = params.window, a.scale = params.scale, a.softcap = params.softcap;
-  if (c.bf16_operands &&
-      (a.left = static_cast<std::uint16_t*>(leave_operands(c, out, S, r.H * s.head_dim))))
+  if (c.bf16_operands && (a.left = static_cast<std::uint16_t*>(leave_operands(c, out, S, r.H * D))))
     a.left_tokens = operand_tokens(S);
-  bool half = s.dtype == DType::kF16;
   auto n = static_cast<int>(S);
-  if (s.head_dim == 64)
+  if (D == 64)
     half ? launch_lone<64, true>(c, a, n) : launch_lone<64, false>(c, a, n);
   else
     half ? launch_lone<128, true>(c, a, n) : launch_lone<128, false>(c, a, n);

@@ -283,26 +283,27 @@ void launch_attention(Context& c, AttnArgs a, std::int64_t T) {
 bool tensor_attention(Context& c, float* out, const float* q, std::int64_t T, std::int64_t H,
                       const KvCache& cache, const KvIndex& index, const AttentionParams& params) {
   const KvShape& s = cache.shape;
-  if (s.dtype == DType::kF32 || s.head_dim % 8 != 0 || s.head_dim > 256 ||
+  const int D = s.layout.k.width, K = s.layout.heads;
+  const bool half = s.layout.k.type == DType::kF16;
+  if ((!half && s.layout.k.type != DType::kBF16) || D % 8 != 0 || D > 256 ||
       s.page_size % kSlice != 0)
     return false;
   std::int64_t S = index.row_offsets.dim(0) - 1, B = index.block_table.dim(1);
   if (T == 0 || S == 0) return true;
-  VT_CHECK(S <= 65535 && s.kv_heads <= 65535 && T * H <= INT32_MAX / 2,
+  VT_CHECK(S <= 65535 && K <= 65535 && T * H <= INT32_MAX / 2,
            "attention: {} rows, {} heads, {} sequences", T, H, S);
   AttnArgs a{};
   a.out = out, a.q = q, a.pages = cache.data;
   a.positions = index.positions.i32(), a.row_offsets = index.row_offsets.i32(),
   a.block_table = index.block_table.i32();
   a.partial = reinterpret_cast<float*>(c.workspace), a.tickets = c.tickets;
-  a.S = static_cast<int>(S), a.B = static_cast<int>(B), a.H = static_cast<int>(H), a.K = s.kv_heads;
-  a.D = s.head_dim, a.P = s.page_size, a.G = static_cast<int>(H / s.kv_heads);
+  a.S = static_cast<int>(S), a.B = static_cast<int>(B), a.H = static_cast<int>(H), a.K = K;
+  a.D = D, a.P = s.page_size, a.G = static_cast<int>(H / K);
   a.window = params.window, a.scale = params.scale, a.softcap = params.softcap;
   a.all = c.deterministic;
-  bool half = s.dtype == DType::kF16;
-  if (s.head_dim <= 64)
+  if (D <= 64)
     half ? launch_attention<64, true>(c, a, T) : launch_attention<64, false>(c, a, T);
-  else if (s.head_dim <= 128)
+  else if (D <= 128)
     half ? launch_attention<128, true>(c, a, T) : launch_attention<128, false>(c, a, T);
   else
     half ? launch_attention<256, true>(c, a, T) : launch_attention<256, false>(c, a, T);

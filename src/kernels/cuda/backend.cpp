@@ -209,8 +209,8 @@ Result<std::unique_ptr<Weight>> CudaBackend::pack(const MatrixSource& m, WeightU
   return std::unique_ptr<Weight>(std::make_unique<CudaTable>(m, bytes, std::move(memory)));
 }
 
-std::int64_t CudaBackend::kv_page_bytes(const KvShape& shape) const {
-  return cuda::kv_page_bytes(shape);
+Status CudaBackend::check_kv(const KvLayout& layout) const {
+  return check_uniform_kv(name(), layout, kMaxHeadDim);
 }
 
 // ---- steps

@@ -31,7 +31,10 @@ class CudaBackend final : public Backend {
   std::int64_t packed_bytes(DType dtype, std::int64_t rows, std::int64_t cols,
                             WeightUse use) const override;
   Result<std::unique_ptr<Weight>> pack(const MatrixSource& source, WeightUse use) override;
-  std::int64_t kv_page_bytes(const KvShape& shape) const override;
+  Status check_kv(const KvLayout& layout) const override;
+  std::int64_t kv_page_bytes(const KvShape& shape) const override {
+    return plain_page_bytes(shape);
+  }
   void copy(void* to, const void* from, std::int64_t bytes) override;
   void begin_step(std::uint64_t step, bool follows) override;
   int end_step() override;

@@ -12,8 +12,8 @@ namespace vitrine::cuda {
 // Element of a page: K at (head, offset, d), V behind all of K.
 __device__ inline std::int64_t element(const KvShape& s, std::int64_t page, int value,
                                        std::int64_t head, std::int64_t offset) {
-  std::int64_t half = std::int64_t{s.kv_heads} * s.page_size * s.head_dim;
-  return (2 * page + value) * half + (head * s.page_size + offset) * s.head_dim;
+  std::int64_t D = s.layout.k.width, half = s.layout.heads * s.page_size * D;
+  return (2 * page + value) * half + (head * s.page_size + offset) * D;
 }
 
 __device__ inline float load_kv(const std::byte* data, DType type, std::int64_t i) {

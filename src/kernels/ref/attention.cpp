@@ -7,36 +7,61 @@
 namespace vitrine::ref {
 namespace {
 
-// Element e of page `page`: K at (head, offset, d), V behind all of K.
-std::byte* element(const KvCache& c, std::int64_t page, int value, std::int64_t head,
-                   std::int64_t offset, std::int64_t d) {
-  const KvShape& s = c.shape;
-  std::int64_t width = s.dtype == DType::kF32 ? 4 : 2;
-  std::int64_t half = static_cast<std::int64_t>(s.kv_heads) * s.page_size * s.head_dim;
-  std::int64_t index = (2 * page + value) * half + (head * s.page_size + offset) * s.head_dim + d;
-  return c.data + index * width;
-}
+// The K rows of a cache, or its V rows, one per page, head and position within the page.
+class Rows {
+ public:
+  static Rows keys(const KvCache& c) { return {c, c.shape.layout.k, 0}; }
+  static Rows values(const KvCache& c) {
+    const KvLayout& l = c.shape.layout;
+    return {c, l.v, kv_row_bytes(l.k) * l.heads * c.shape.page_size};
+  }
+  std::int64_t width() const { return width_; }
+  void store(const float* x, std::int64_t slot, std::int64_t head) const {
+    format_->encode(x, blocks_, at(slot, head));
+  }
+  void load(std::int64_t slot, std::int64_t head, float* x) const {
+    format_->decode(at(slot, head), blocks_, x);
+  }
+
+ private:
+  Rows(const KvCache& c, const KvPart& part, std::int64_t start)
+      : first_(c.data + start),
+        page_bytes_(plain_page_bytes(c.shape)),
+        row_bytes_(kv_row_bytes(part)),
+        page_size_(c.shape.page_size),
+        width_(part.width),
+        format_(find_format(part.type)),
+        blocks_(part.width / format_->info.block) {}
+  std::byte* at(std::int64_t slot, std::int64_t head) const {
+    return first_ + slot / page_size_ * page_bytes_ +
+           (head * page_size_ + slot % page_size_) * row_bytes_;
+  }
+
+  std::byte* first_;
+  std::int64_t page_bytes_, row_bytes_, page_size_, width_;
+  const Format* format_;
+  std::int64_t blocks_;
+};
 
 }  // namespace
 
 void RefBackend::store_kv_(Tensor k, Tensor v, const KvCache& cache, const KvIndex& index) {
-  const Format* format = find_format(cache.shape.dtype);
-  std::int64_t T = k.dim(0), K = k.dim(1), D = k.dim(2), P = cache.shape.page_size;
-  for (std::int64_t t = 0; t < T; ++t) {
-    std::int64_t page = index.slots.i32()[t] / P, offset = index.slots.i32()[t] % P;
+  const Rows keys = Rows::keys(cache), values = Rows::values(cache);
+  std::int64_t T = k.dim(0), K = k.dim(1);
+  for (std::int64_t t = 0; t < T; ++t)
     for (std::int64_t h = 0; h < K; ++h) {
-      format->encode(k.f32() + (t * K + h) * D, D, element(cache, page, 0, h, offset, 0));
-      format->encode(v.f32() + (t * K + h) * D, D, element(cache, page, 1, h, offset, 0));
+      keys.store(k.f32() + (t * K + h) * keys.width(), index.slots.i32()[t], h);
+      values.store(v.f32() + (t * K + h) * values.width(), index.slots.i32()[t], h);
     }
-  }
 }
 
 void RefBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const KvIndex& index,
                             const AttentionParams& params) {
-  const Format* format = find_format(cache.shape.dtype);
-  std::int64_t H = q.dim(1), D = q.dim(2), P = cache.shape.page_size, K = cache.shape.kv_heads;
+  const Rows keys = Rows::keys(cache), values = Rows::values(cache);
+  std::int64_t H = q.dim(1), D = keys.width(), Dv = values.width();
+  std::int64_t P = cache.shape.page_size, K = cache.shape.layout.heads;
   std::int64_t S = index.row_offsets.dim(0) - 1, B = index.block_table.dim(1);
-  std::vector<float> scores, row(D);
+  std::vector<float> scores, row(std::max(D, Dv));
   for (std::int64_t s = 0; s < S; ++s)
     for (std::int64_t t = index.row_offsets.i32()[s]; t < index.row_offsets.i32()[s + 1]; ++t)
       for (std::int64_t h = 0; h < H; ++h) {
@@ -44,12 +69,14 @@ void RefBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const Kv
         std::int64_t first =
             params.window > 0 ? std::max<std::int64_t>(0, last - params.window + 1) : 0;
         const float* query = q.f32() + (t * H + h) * D;
-        float* to = out.f32() + (t * H + h) * D;
-        auto page = [&](std::int64_t p) { return index.block_table.i32()[s * B + p / P]; };
+        float* to = out.f32() + (t * H + h) * Dv;
+        auto slot = [&](std::int64_t p) {
+          return index.block_table.i32()[s * B + p / P] * P + p % P;
+        };
         scores.assign(last - first + 1, 0);
         float top = -INFINITY, sum = 0;
         for (std::int64_t p = first; p <= last; ++p) {
-          format->decode(element(cache, page(p), 0, kv, p % P, 0), D, row.data());
+          keys.load(slot(p), kv, row.data());
           float score = 0;
           for (std::int64_t d = 0; d < D; ++d) score += query[d] * row[d];
           score *= params.scale;
@@ -58,10 +85,10 @@ void RefBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const Kv
           top = std::max(top, score);
         }
         for (float& score : scores) sum += score = std::exp(score - top);
-        std::fill(to, to + D, 0.0f);
+        std::fill(to, to + Dv, 0.0f);
         for (std::int64_t p = first; p <= last; ++p) {
-          format->decode(element(cache, page(p), 1, kv, p % P, 0), D, row.data());
-          for (std::int64_t d = 0; d < D; ++d) to[d] += scores[p - first] / sum * row[d];
+          values.load(slot(p), kv, row.data());
+          for (std::int64_t d = 0; d < Dv; ++d) to[d] += scores[p - first] / sum * row[d];
         }
       }
 }

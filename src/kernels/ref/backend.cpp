@@ -17,10 +17,6 @@ Result<std::unique_ptr<Weight>> RefBackend::pack(const MatrixSource& source, Wei
   return std::unique_ptr<Weight>(std::make_unique<RowWeight>(source));
 }
 
-std::int64_t RefBackend::kv_page_bytes(const KvShape& s) const {
-  return 2LL * s.kv_heads * s.page_size * s.head_dim * (s.dtype == DType::kF32 ? 4 : 2);
-}
-
 }  // namespace ref
 
 extern const BackendDef kBackend_ref;

@@ -1,5 +1,5 @@
 // ref: the specification of every op, in plain C++ and fp32. Slow on purpose: no blocking, no SIMD,
-// no threads. A page holds, for one layer, K (K,P,D) and then V (K,P,D) in the cache's type.
+// no threads; ops may allocate. A page holds K (K,P,D) and then V (K,P,Dv), each in its format.
 #pragma once
 
 #include "kernels/backend.h"
@@ -29,7 +29,10 @@ class RefBackend final : public Backend {
     return 0;
   }
   Result<std::unique_ptr<Weight>> pack(const MatrixSource& source, WeightUse use) override;
-  std::int64_t kv_page_bytes(const KvShape& shape) const override;
+  Status check_kv(const KvLayout& layout) const override { return check_kv_formats(layout); }
+  std::int64_t kv_page_bytes(const KvShape& shape) const override {
+    return plain_page_bytes(shape);
+  }
 
  protected:
   void embed_(Tensor out, const Weight& table, Tensor ids, float scale) override;
