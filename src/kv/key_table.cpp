@@ -35,7 +35,7 @@ void KeyTable::put(const PrefixKey& key, std::int32_t value) {
     slots_[i].value = value;
 }
 
-// The gap is closed by moving back whatever probing would otherwise no longer reach.
+// Later entries of the probe sequence move back into the gap, or probing would stop before them.
 void KeyTable::erase(const PrefixKey& key) {
   std::size_t gap = locate(key);
   if (slots_[gap].value < 0) return;

@@ -102,7 +102,7 @@ void PagePool::forget(PageId page) {
   p.named = false;
 }
 
-// The ring has one place per page; a key that comes back leaves its place, which is then skipped.
+// The ring has one entry per page. The entry of a key that was computed again is skipped.
 void PagePool::remember_evicted(const PrefixKey& key) {
   auto at = static_cast<std::int32_t>(ghost_count_ % ring_.size());
   if (ghost_count_ >= ring_.size() && ghosts_.find(ring_[at]) == at) ghosts_.erase(ring_[at]);

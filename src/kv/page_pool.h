@@ -1,9 +1,9 @@
-// The pages of one cache group: how many hold each, which tokens a full page stands for (its key),
-// and in which order unused ones make room. Knows nothing of the K and V in a page.
-// Engine thread only. Nothing allocates after construction.
+// The pages of one cache group: reference counts, which tokens a full page stands for (its key),
+// and the order in which unused pages are evicted. Knows nothing of the K and V in a page. Engine
+// thread only. Nothing allocates after construction.
 //
-// A page is free (nobody holds it, it has no key), cached (nobody holds it, its key may be asked
-// for again) or used (held by one or more block tables, with or without a key).
+// A page is free (no holder, no key), cached (no holder, but a key by which it can be found) or
+// used (held by one or more block tables, with or without a key).
 #pragma once
 
 #include <cstdint>
@@ -32,16 +32,16 @@ class PagePool {
   // A page with one holder: a free one, else the cached one that was used least recently, whose key
   // is forgotten. kNoPage when all are used.
   PageId take();
-  void hold(PageId page);     // one holder more
-  void release(PageId page);  // one fewer
+  void hold(PageId page);     // adds a holder
+  void release(PageId page);  // removes one
   int holders(PageId page) const { return pages_[page].holders; }
 
-  // The page is full: it stands for `key`, which follows `parent` with these tokens. When another
-  // page stands for the key already, nothing changes.
+  // The page is full: it stands for `key`, which follows `parent` with these tokens. No effect when
+  // another page has the key already.
   void name(PageId page, const PrefixKey& key, const PrefixKey& parent,
             std::span<const std::int32_t> tokens);
   PageId find(const PrefixKey& key) const { return keys_.find(key); }
-  // The key lost its page not long ago.
+  // Whether the key lost its page recently.
   bool evicted(const PrefixKey& key) const { return ghosts_.find(key) >= 0; }
   // Of the pages that follow `parent`, the tokens of the one that agrees longest with `tokens`;
   // empty when there is none. Looks at the latest kNearest of them.
@@ -78,7 +78,7 @@ class PagePool {
   KeyTable children_;  // parent -> the page that was named last among those that follow it
   KeyTable ghosts_;    // key of an evicted page -> its place in the ring
   std::vector<PrefixKey> ring_;
-  std::size_t ghost_count_ = 0;  // ever
+  std::size_t ghost_count_ = 0;  // keys evicted so far
 };
 
 }  // namespace vitrine

@@ -81,7 +81,7 @@ TEST(KeyTable, AgreesWithAMapUnderAnyEdits) {
   KeyTable table(100);
   std::map<std::uint64_t, std::int32_t> model;
   for (int i = 0; i < 20000; ++i) {
-    // Few home slots, so that probing runs meet and wrap.
+    // Few home slots, so that probe sequences overlap and wrap.
     std::uint64_t n = rng() % 300;
     PrefixKey k{n % 7 + 250, n};
     if (rng() % 2 && (model.size() < 100 || model.count(n))) {

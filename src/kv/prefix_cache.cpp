@@ -28,7 +28,8 @@ int PrefixCache::match(std::span<const PrefixKey> keys) const {
     while (n < reach && pools_[g].find(keys[n]) != kNoPage) ++n;
     reach = n;
   }
-  // Windowed groups may lack early pages: the longest reach with a whole window before it.
+  // Windowed groups may lack early pages: take the longest match with a whole window before its
+  // end.
   for (bool again = true; again && reach > 0;) {
     again = false;
     for (int g = 0; g < groups() && !again; ++g) {

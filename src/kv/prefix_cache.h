@@ -1,5 +1,6 @@
-// What earlier sequences left in the pools: how much of a new one is there already, and if not all
-// of it, why not. A hit reaches only as far as every cache group still holds what it needs.
+// Finds the prefix of a new sequence that earlier sequences left in the pools, and explains why the
+// match ends where it does. A match reaches only as far as every cache group still has the pages it
+// needs.
 #pragma once
 
 #include <span>
@@ -13,7 +14,7 @@ enum class MissKind { kNone, kNew, kDiffers, kEvicted, kWindow };
 
 struct Miss {
   MissKind kind = MissKind::kNone;
-  int position = 0;                    // the first token that is not there, or that differs
+  int position = 0;                    // the first token that is not cached, or that differs
   std::int32_t here = -1, there = -1;  // kDiffers: the sequence's token, the cached one
 };
 
@@ -27,12 +28,12 @@ class PrefixCache {
   PagePool& pool(int group) { return pools_[group]; }
   const PagePool& pool(int group) const { return pools_[group]; }
 
-  // How many of the pages with these keys a sequence can start with.
+  // How many of the pages with these keys a sequence can reuse, from the first on.
   int match(std::span<const PrefixKey> keys) const;
-  // Lets the tables (one per group, empty) hold the first `pages` of them.
+  // Makes the tables (one per group, empty) hold the first `pages` of them.
   void adopt(std::span<const PrefixKey> keys, int pages, std::vector<BlockTable>& tables);
-  // Why page `pages`, the first that was not matched, is not there. `root` is the key before page
-  // 0.
+  // Why page `pages`, the first that was not matched, is not cached. `root` is the key before
+  // page 0.
   Miss explain(std::span<const PrefixKey> keys, const PrefixKey& root,
                std::span<const std::int32_t> tokens, int pages) const;
 

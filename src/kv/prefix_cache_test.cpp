@@ -30,7 +30,7 @@ std::vector<std::int32_t> counting(int n, int from = 0) {
   return out;
 }
 
-// Computes the whole text in tables of its own, names its pages and lets go of them.
+// Computes the whole text in tables of its own, names its pages and releases them.
 void leave(PrefixCache& cache, const std::vector<int>& windows, const Text& t) {
   int n = static_cast<int>(t.tokens.size());
   for (int g = 0; g < cache.groups(); ++g) {
@@ -119,7 +119,7 @@ TEST(PrefixCache, SaysWhatWasEvicted) {
   Text first = text(hasher, counting(16));
   leave(cache, {0}, first);
   leave(cache, {0}, text(hasher, counting(16, 500)));  // needs two of the four pages
-  // The end of the first text made room, its beginning is still there.
+  // The end of the first text was evicted, its beginning is still cached.
   EXPECT_EQ(cache.match(first.keys), 2);
   Miss miss = cache.explain(first.keys, first.root, first.tokens, 2);
   EXPECT_EQ(miss.kind, MissKind::kEvicted);
@@ -139,7 +139,7 @@ TEST(PrefixCache, AWindowedGroupNeedsItsWindowOnly) {
   EXPECT_EQ(tables[1].held(), 2);  // positions 35..39 of the window before position 40
   EXPECT_EQ(tables[1].slot(36) % P, 0);
   for (auto g : {0, 1}) tables[g].release_all(cache.pool(g));
-  // Without the windowed page 9, the reach ends where a whole window is there again.
+  // Without the windowed page 9, the match ends where a whole window is cached.
   PageId lost = cache.pool(1).find(t.keys[9]);
   std::vector<PageId> taken;
   while (cache.pool(1).find(t.keys[9]) == lost) taken.push_back(cache.pool(1).take());

@@ -1,6 +1,6 @@
 // The name of a full page: a keyed 128-bit hash over all tokens from the start of the sequence to
 // the end of the page, and over a salt. Chained page by page, so that equal keys mean equal
-// prefixes. The secret is drawn at start: nobody outside can make two prefixes collide.
+// prefixes. The secret is random, so that clients cannot construct two prefixes that collide.
 #pragma once
 
 #include <array>

@@ -48,7 +48,7 @@ void CpuBackend::store_kv_(Tensor k, Tensor v, const KvCache& cache, const KvInd
   PageLayout at(s);
   std::int64_t T = k.dim(0), K = s.layout.heads, D = s.layout.k.width, P = s.page_size;
   KvType type = kv_type(s.layout);
-  // By head: rows of one page share cache lines of the transposed K.
+  // Threads split by head, because rows of one page share cache lines of the transposed K.
   over_rows(K, 2 * T * D, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = 0; t < T; ++t) {
       std::int64_t slot = index.slots.i32()[t], offset = slot % P;
@@ -73,7 +73,7 @@ void CpuBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const Kv
   VT_CHECK(s.page_size <= kMaxPageSize, "pages of {} positions", s.page_size);
   // Rows of a block such that rows x heads fill a call; a group wider than a call takes several.
   const std::int64_t block = std::max<std::int64_t>(1, kMaxQueries / group);
-  // Every sequence is given the blocks that the longest needs; the surplus returns at once.
+  // Every sequence gets as many blocks as the longest needs; surplus blocks have no rows.
   std::int64_t longest = 0;
   for (std::int64_t i = 0; i < S; ++i)
     longest = std::max<std::int64_t>(longest, offsets[i + 1] - offsets[i]);

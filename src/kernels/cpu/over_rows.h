@@ -7,7 +7,7 @@
 
 namespace vitrine::cpu {
 
-// Below this many elements a wake-up costs more than it saves.
+// Below this many elements waking other threads costs more than it saves.
 inline constexpr std::int64_t kMinParallelWork = 16384;
 
 template <typename F>

@@ -1,6 +1,6 @@
-// Storing K and V, and the attention that does everything: one warp a (row, head), f32 arithmetic.
-// It serves pages and heads that the tensor cores' kernels do not take (attention_tensor.h), and
-// Context::deterministic: a row's positions are added up in ascending order, whatever its company.
+// Storing K and V, and the general attention kernel: one warp per (row, head), f32 arithmetic. It
+// serves pages and heads that the tensor core kernels do not support (attention_tensor.h), and
+// Context::deterministic: positions are summed in ascending order, whatever else is in the batch.
 #include "kernels/cuda/attention.h"
 
 #include "kernels/cuda/attention_tensor.h"
@@ -9,8 +9,8 @@
 namespace vitrine::cuda {
 namespace {
 
-// What writes to pages lets nothing begin before it ends: others read them before they wait
-// (attention_lone.cu).
+// Kernels that write to pages do not trigger the next launch early: attention_lone.cu reads pages
+// before its pdl_wait().
 
 __global__ void store_kv_kernel(KvCache cache, const float* k, const float* v,
                                 const std::int32_t* slots) {
@@ -26,8 +26,8 @@ __global__ void store_kv_kernel(KvCache cache, const float* k, const float* v,
   }
 }
 
-// One warp a head of a row: those of q, then of k, then of v. Its values go through shared memory,
-// because the two of a rotary pair are half a head apart.
+// One warp per head of a row: the heads of q, then of k, then of v. Values go through shared
+// memory, because the two values of a rotary pair are half a head apart.
 constexpr int kStoreWarps = 4;
 __global__ void rope_store_kernel(RopeStore r, KvCache cache, const std::int32_t* slots) {
   extern __shared__ float shared[];
@@ -51,7 +51,7 @@ __global__ void rope_store_kernel(RopeStore r, KvCache cache, const std::int32_t
   for (int d = lane; d < D; d += 32) store_kv_value(cache.data, s.layout.k.type, to + d, x[d]);
 }
 
-// One warp a (row, head): running maximum and sum over positions, D / 32 values a lane.
+// One warp per (row, head): running maximum and sum over positions, D / 32 values per lane.
 constexpr int kMaxPerLane = kMaxHeadDim / 32;
 __global__ void attention_kernel(float* out, const float* q, KvCache cache,
                                  const std::int32_t* positions, const std::int32_t* row_offsets,

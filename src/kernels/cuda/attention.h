@@ -11,8 +11,8 @@ inline constexpr int kMaxHeadDim = 512;
 
 void store_kv(Context& c, const float* k, const float* v, std::int64_t T, const KvCache& cache,
               const std::int32_t* slots);
-// Norms the heads of q and k where there are weights for it, rotates them where there is a table,
-// stores k and v. q is changed in place; k is not.
+// Norms the heads of q and k if there are norm weights, rotates them if there is a table, stores k
+// and v. Changes q in place, but not k.
 struct RopeStore {
   float* q;  // (T,H,D)
   const float *k, *v;

@@ -1,11 +1,13 @@
-// One token a sequence, few sequences: its heads are rotated and stored and attend, in one kernel.
+// Decode steps with one token per sequence and few sequences: norm, rotation, storing and attention
+// in one kernel.
 //
-// A block has a sequence, a KV head and a part of the positions; the part that has the last one
-// stores the token's key and value. Keys and values go straight from the pages into operands of the
-// tensor instruction: sums do not mind in which order they are taken, so columns and positions are
-// dealt to the lanes such that each reads 16 bytes at a time. Those of earlier tokens, and where
-// they are, were there before this step: their loads do not wait for the kernels before. The output
-// may be left as operands of the product after it, too (operands.cuh).
+// A block has a sequence, a KV head and a part of the positions; the block with the last position
+// stores the token's key and value. Keys and values are loaded from the pages straight into
+// operands of the tensor instruction. The order of a sum is free, so columns and positions are
+// assigned to lanes such that each lane reads 16 bytes at a time. Keys and values of earlier
+// tokens, and the block table, were written before this step, so their loads do not wait for the
+// kernels before this one. The output may also be left as operands of the next product
+// (operands.cuh).
 #include "kernels/cuda/attention_lone.h"
 
 #include <algorithm>
@@ -16,8 +18,8 @@
 namespace vitrine::cuda {
 namespace {
 
-constexpr int kLoneSlice = 16;  // positions that a warp has at a time
-constexpr int kLongest = 2048;  // positions of each of many sequences
+constexpr int kLoneSlice = 16;  // positions that a warp processes at a time
+constexpr int kLongest = 2048;  // positions per sequence when there are many sequences
 constexpr int kMostHeads = 8;   // query heads of a KV head: the columns of the tensor instruction
 
 struct LoneArgs {
@@ -264,7 +266,7 @@ __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
         store_kv_value(a.cache.data, shape.layout.k.type, to + d, mine[d]);
     }
   }
-  // Not before: the loads above would stand behind the next product's weights.
+  // Not earlier: the loads above would queue behind those of the next product's weights.
   pdl_trigger();
   __syncthreads();
   result.start(heads, a.G);
@@ -326,7 +328,7 @@ void launch_lone(const Context& c, const LoneArgs& a, int S) {
          32 * kWarps, static_cast<std::size_t>(bytes(a.G)), a);
 }
 
-// A block of 16 warps has a multiprocessor to itself; of 8, half of one.
+// A block of 16 warps fills a multiprocessor; of 8 warps, half of one.
 template <int kD, bool kHalf>
 void launch_lone(const Context& c, const LoneArgs& a, int S) {
   if (S * a.cache.shape.layout.heads <= c.sms)
@@ -347,8 +349,8 @@ bool lone_attention(Context& c, float* out, const RopeStore& r, const KvCache& c
       s.page_size % kLoneSlice != 0 || r.H / K > kMostHeads || r.T != S || S == 0 ||
       B * s.page_size > INT32_MAX / 2 || c.deterministic)
     return false;
-  // With more pairs of sequence and head than multiprocessors, longer contexts stream better
-  // elsewhere.
+  // With more (sequence, head) pairs than multiprocessors, tensor_attention() is faster on long
+  // contexts.
   if (S * K > c.sms && (B * s.page_size > kLongest || S > 65535)) return false;
   LoneArgs a{};
   a.rope = r, a.cache = cache, a.slots = index.slots.i32(), a.positions = index.positions.i32(),

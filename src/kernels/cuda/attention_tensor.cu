@@ -6,9 +6,9 @@ namespace vitrine::cuda {
 namespace {
 
 // ---- few rows ----
-// A block has up to 16 rows of a sequence and KV head; its warps have 16 of every 64 positions each
-// and meet at the end. Parts of the positions go to blocks of their own (grid.x), whose results the
-// last to finish brings together.
+// A block has up to 16 rows of a sequence and KV head; each warp has 16 of every 64 positions, and
+// their results are merged at the end. The positions may be split over several blocks (grid.x); the
+// last block to finish merges their results.
 
 inline constexpr int kLeastSteps = 2, kMostParts = 256;  // of a part; of a sequence
 
@@ -22,7 +22,7 @@ struct DecodeShape {
 template <int kD>
 inline constexpr int kPart = 16 * (kD + 2);  // floats of a result: [16][kD] values, [16] {top, sum}
 
-// Brings the warps' results in shared memory together: value(row, d, values, top, sum).
+// Merges the warps' results in shared memory: value(row, d, values, top, sum).
 template <int kD, typename Value>
 __device__ void merge_warps(const float* results, int rows, Value value) {
   for (int i = threadIdx.x; i < rows * kD; i += kAttnThreads) {
@@ -41,8 +41,8 @@ __device__ void merge_warps(const float* results, int rows, Value value) {
   }
 }
 
-// Brings the parts' results in global memory together: value(row, d, four values). `shared` has two
-// floats for each row of each part.
+// Merges the parts' results in global memory: value(row, d, four values). `shared` has two floats
+// for each row of each part.
 template <int kD, typename Value>
 __device__ void merge_parts(const float* results, int parts, int rows, float* shared, Value value) {
   auto* ms = reinterpret_cast<float2*>(shared);  // [parts][16]; .x becomes the part's weight
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kAttnThreads) prefill_kernel(const __grid_cons
   pdl_trigger();
   pdl_wait();
   int kv = blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32, sequence = 0, base = 0;
-  // Later rows see more: they come first.
+  // Later rows see more positions, so they start first.
   if (!find_rows(a, static_cast<int>(gridDim.x - 1 - blockIdx.x), sequence, base)) return;
   int first_token = __ldcg(a.row_offsets + sequence),
       rows = (__ldcg(a.row_offsets + sequence + 1) - first_token) * a.G;

@@ -1,5 +1,5 @@
-// What the two attention kernels share: a warp with 16 rows, which goes over slices of 16 positions
-// in shared memory.
+// What the two attention kernels share: a warp with 16 rows, which iterates over slices of 16
+// positions in shared memory.
 //
 // A row is one query head of one token; the heads that share a KV head are packed into rows of one
 // tile, so that K and V are read once for all of them. Scores and sums are f32; q, and the weights

@@ -1,4 +1,4 @@
-// Ops without a sum: one thread an element.
+// Elementwise ops: one thread per element.
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"

@@ -1,5 +1,5 @@
-// Rows of an embedding, decoded by the formats' own decoders: one thread a block of weights.
-// Compiled without contraction, so that the numbers are those of the host.
+// Rows of an embedding, decoded by the decoders of quant/: one thread per block of weights.
+// Compiled without FMA contraction, so that the results equal the host's.
 #include "formats.gen.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
@@ -18,7 +18,7 @@ __global__ void embed_kernel(float* out, const std::byte* rows, const std::int32
   if (id < 0) id = last[-1 - id];
   typename F::Block block;
   const std::byte* from = rows + (id * blocks + b) * sizeof(block);
-  // Blocks of odd halves are aligned to two bytes only.
+  // Blocks may be aligned to two bytes only.
   if constexpr (sizeof(block) % 2 == 0) {
     auto* to = reinterpret_cast<std::uint16_t*>(&block);
     for (int i = 0; i < static_cast<int>(sizeof(block) / 2); ++i)

@@ -1,4 +1,4 @@
-// A head's values on their way into and out of the KV pages.
+// Reading and writing the values of a head in the KV pages.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -31,12 +31,12 @@ __device__ inline void store_kv_value(std::byte* data, DType type, std::int64_t 
     reinterpret_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16_rn(x);
 }
 
-// One warp: a head of token t from global to shared memory, normed where there are weights for it
-// and rotated where asked and there is a table. Visible to the warp.
+// One warp: copies a head of token t from global to shared memory, normed if there are norm
+// weights, rotated if asked for and there is a table. Visible to the whole warp on return.
 __device__ inline void turn_head(const RopeStore& r, float* x, const float* from, std::int64_t t,
                                  const float* norm, bool rotate, int D) {
-  // What a lane has of a head and of its turns, all loaded at once; of wider heads the rest in
-  // turn.
+  // A lane issues all its loads at once, up to 256 values of a head and 128 rotations; what wider
+  // heads have beyond that follows in loops.
   constexpr int kValues = 8, kTurns = kValues / 2;
   int lane = threadIdx.x % 32;
   const auto* turns = r.table != nullptr && rotate
@@ -65,7 +65,7 @@ __device__ inline void turn_head(const RopeStore& r, float* x, const float* from
     for (int d = lane; d < D; d += 32) x[d] = x[d] * scale * norm[d];
   }
   __syncwarp();
-  // The two of a rotary pair are half of the rotated part apart.
+  // The two values of a pair are half of the rotated dims apart.
   auto rotate_pair = [&](int i, float2 by) {
     float a = x[i], b = x[i + r.half];
     x[i] = a * by.x - b * by.y;

@@ -1,5 +1,5 @@
-// Norms of rows: one block a row, the row in registers, one pass over memory. Sums are over the
-// thread's elements in ascending order, then over threads by shuffles: fixed by the row's width.
+// Norms: one block per row, the row in registers, one pass over memory. A thread sums its elements
+// in ascending order, then shuffles sum over threads: the order depends on the row's width alone.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 
@@ -15,8 +15,8 @@ int threads_for(std::int64_t E) {
   return static_cast<int>(n > kMaxThreads ? kMaxThreads : (n + 31) / 32 * 32);
 }
 
-// f(i, slot) for the thread's elements. Slots at kInRegisters and above are not kept: the row is so
-// wide that its end is read again.
+// f(i, slot) for the thread's elements. Slots from kInRegisters on are not kept in registers: the
+// end of such a wide row is read again.
 template <typename F>
 __device__ void for_each(int E, F&& f) {
 #pragma unroll
@@ -27,7 +27,7 @@ __device__ void for_each(int E, F&& f) {
   for (int i = threadIdx.x + kInRegisters * blockDim.x; i < E; i += blockDim.x) f(i, kInRegisters);
 }
 
-// kAdd: x = x + delta first, which is kept. `rows`: those of x to take; null: all.
+// kAdd: x = x + delta first, written back. `rows`: which rows of x to norm; null: all.
 template <bool kAdd>
 __global__ void __launch_bounds__(kMaxThreads)
     rms_norm_kernel(float* out, float* x, const std::int32_t* rows, const float* delta,

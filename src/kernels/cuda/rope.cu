@@ -1,4 +1,4 @@
-// Rotary positions: a table of cosines and sines for the step, and the rotation of heads by it.
+// RoPE: a table of cosines and sines for the step, and the rotation of heads by it.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 

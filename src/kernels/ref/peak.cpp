@@ -5,7 +5,7 @@
 
 namespace vitrine::ref {
 
-// One thread of plain loops, which is what ref computes with, whatever the weights are.
+// Plain loops on one thread, as ref computes for weights of any type.
 Peak RefBackend::measure_peak(DType) {
   using Clock = std::chrono::steady_clock;
   std::vector<float> data(std::size_t{1} << 26, 1.0f);

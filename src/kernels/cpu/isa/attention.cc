@@ -3,10 +3,9 @@
 //
 // Tiles start at fixed positions, so a query's arithmetic does not depend on chunks, threads or the
 // other queries of the call: dot products in ascending d, the running maximum and sum per tile,
-// values in ascending position. Each K and V element is loaded and
-// converted once for all queries of the call. K is stored (D,P): one vector is one d of many
-// positions. Dao et al., "FlashAttention", 2022; Milakov and Gimelshein, "Online normalizer
-// calculation", 2018.
+// values in ascending position. Each K and V element is loaded and converted once for all queries
+// of the call. K is stored (D,P): one vector is one d of many positions. Dao et al.,
+// "FlashAttention", 2022; Milakov and Gimelshein, "Online normalizer calculation", 2018.
 #include <cmath>
 #include <cstring>
 
@@ -36,8 +35,8 @@ struct Element<KvType::kBF16> {
   static Vf get(const std::byte* p) { return load_bf16(p); }
 };
 
-// Queries that take their turn together, and vectors of sums that fit the registers beside their
-// operands: enough of them that the multiply-adds do not wait for each other.
+// Queries processed together, and accumulators that fit in registers next to their operands: enough
+// of them to hide the latency of the multiply-adds.
 constexpr int kTogether = W == 16 ? kMaxQueries : 4;
 constexpr int kSums = W == 16 ? 16 : 12;
 constexpr int fitting(int queries, int most) {
@@ -46,7 +45,7 @@ constexpr int fitting(int queries, int most) {
   return vectors;
 }
 
-// f.operator()<first, count>() for the queries that take their turn together.
+// f.operator()<first, count>() for each set of queries that are processed together.
 template <int Q, int kFirst = 0, typename F>
 void in_turn(F&& f) {
   constexpr int kCount = Q - kFirst < kTogether ? Q - kFirst : kTogether;
@@ -54,8 +53,8 @@ void in_turn(F&& f) {
   if constexpr (kFirst + kCount < Q) in_turn<Q, kFirst + kCount>(f);
 }
 
-// scores (Q, `width`) of positions j0 .. j0+W*kVecs-1 of the page. `next`: what will be read after
-// this page, fetched meanwhile.
+// scores (Q, `width`) of positions j0 .. j0+W*kVecs-1 of the page. `next`: the page that is read
+// next, prefetched meanwhile.
 template <KvType kType, int kFirst, int Q, int kVecs>
 void scores_of(const AttentionArgs& a, const std::byte* k, const std::byte* next, int j0, int width,
                float* scores) {
@@ -109,7 +108,7 @@ void values_of(const AttentionArgs& a, const std::byte* values, const std::byte*
       for (int v = 0; v < kVecs; ++v) acc[q][v] = fma(p, value[v], acc[q][v]);
     }
   };
-  // A query that does not see this position must not meet its value: 0 * inf is NaN.
+  // A query that does not see this position must not multiply its value: 0 * inf is NaN.
   auto add_seen = [&](int j) {
     read(j);
     for (int q = 0; q < Q; ++q)
@@ -125,8 +124,8 @@ void values_of(const AttentionArgs& a, const std::byte* values, const std::byte*
     for (int v = 0; v < kVecs; ++v) store(out + q * D + d0 + v * W, acc[q][v]);
 }
 
-// The state of Q queries: what they see of the tile at hand (begin .. end-1), their running maximum
-// and sum, and the factor that brings their earlier values to the new maximum.
+// The state of Q queries: what they see of the current tile (begin .. end-1), their running maximum
+// and sum, and the factor that rescales earlier values to the new maximum.
 template <int Q>
 struct State {
   int begin[Q], end[Q];
@@ -201,7 +200,7 @@ void tile_of(const AttentionArgs& a, int base, int first, int last, Page&& page,
         scores_of<kType, kFirst, kCount, kNarrow>(a, keys, next, at, width, to);
     });
   }
-  // Pages before the first one are seen by nobody.
+  // No query sees pages before the first one.
   softmax_of<Q>(a, base * P, (last - base + 1) * P, width, scores, t);
   for (int p = first; p <= last; ++p) {
     const std::byte *values = page(p) + a.v_offset, *next = page(p + 1) + a.v_offset;
@@ -287,7 +286,7 @@ void store_kv(const float* x, std::int64_t n, std::byte* to, std::int64_t stride
     if (type == KvType::kF32) {
       std::memcpy(to + i * stride * 4, x + i, 4);
     } else if (type == KvType::kF16) {
-      // Beyond fp16's range a finite number stays finite: an infinity would spread to other rows.
+      // A finite value beyond fp16's range saturates: an infinity would spread to other rows.
       float limited = x[i] > 65504 ? 65504 : x[i] < -65504 ? -65504 : x[i];
       unsigned short half = _cvtss_sh(limited, _MM_FROUND_TO_NEAREST_INT);
       std::memcpy(to + i * stride * 2, &half, 2);

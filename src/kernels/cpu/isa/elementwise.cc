@@ -1,5 +1,5 @@
-// Norms, rotary, activations: one row or one run of elements. A lane's result does not depend on
-// where in the run it stands: tails go through the same vector code on a padded copy.
+// Norms, RoPE, activations: one row or one run of elements. An element's result does not depend on
+// its place in the run: tails go through the same vector code on a padded copy.
 #include <cmath>
 #include <cstring>
 
