@@ -34,7 +34,8 @@ constexpr ModelShape kShapes[] = {
 };
 
 // Which format a tensor has. The mixes "_m" give the output matrix and, in the layers that matter
-// most, v and down more bits, in the proportions of the files people use.
+// most, v and down more bits, in the proportions of the files people use: formats of blocks of 256
+// are mixed with the widest of these.
 struct TypeMix {
   std::string name;
   const Format* base;
@@ -43,11 +44,15 @@ struct TypeMix {
 
 std::vector<TypeMix> all_mixes() {
   std::vector<TypeMix> mixes;
-  for (const Format& f : all_formats()) mixes.push_back({f.info.name, &f, &f});
-  const Format* six = find_format("q6_k");
-  for (const char* base : {"q4_k", "q5_k"})
-    if (const Format* f = find_format(base); f != nullptr && six != nullptr)
-      mixes.push_back({std::string(base) + "_m", f, six});
+  const Format* widest = nullptr;
+  for (const Format& f : all_formats()) {
+    mixes.push_back({f.info.name, &f, &f});
+    if (f.info.block == 256 && (widest == nullptr || f.info.bytes > widest->info.bytes))
+      widest = &f;
+  }
+  for (const Format& f : all_formats())
+    if (f.info.block == 256 && &f != widest)
+      mixes.push_back({std::string(f.info.name) + "_m", &f, widest});
   return mixes;
 }
 

@@ -41,14 +41,17 @@ void matmul(benchmark::State& state, const char* name) {
       count * static_cast<double>(M * kRows * kCols) * 1e-9, benchmark::Counter::kIsRate);
 }
 
-#define VT_BENCH(type) \
-  BENCHMARK_CAPTURE(matmul, type, #type)->Arg(1)->Arg(4)->Arg(16)->Arg(64)->Arg(512)->UseRealTime()
-VT_BENCH(bf16);
-VT_BENCH(q8_0);
-VT_BENCH(q4_0);
-VT_BENCH(q4_k);
-VT_BENCH(q5_k);
-VT_BENCH(q6_k);
+const bool kRegistered = [] {
+  for (const Format& format : all_formats())
+    benchmark::RegisterBenchmark(format.info.name, matmul, format.info.name)
+        ->Arg(1)
+        ->Arg(4)
+        ->Arg(16)
+        ->Arg(64)
+        ->Arg(512)
+        ->UseRealTime();
+  return true;
+}();
 
 }  // namespace
 }  // namespace vitrine::testing

@@ -135,12 +135,19 @@ class LayerScene {
   KvIndex index_{};
 };
 
+// bf16 where this build has no such format.
+DType type(const char* name) {
+  const Format* format = find_format(name);
+  return format != nullptr ? format->info.dtype : DType::kBF16;
+}
+
 TEST(Repeat, ALayerAgreesWithRefAlsoWhenRecorded) {
   auto ref = make_backend("ref");
   std::vector<Candidate> all = candidates();
   for (Candidate& c : queueing_candidates()) all.push_back(std::move(c));
-  constexpr DType kQ4_0{2}, kQ8_0{8}, kQ4_K{12}, kQ5_K{13}, kQ6_K{14};
   constexpr DType kBF16 = DType::kBF16, kF16 = DType::kF16;
+  const DType kQ4_0 = type("q4_0"), kQ8_0 = type("q8_0"), kQ4_K = type("q4_k"),
+              kQ5_K = type("q5_k"), kQ6_K = type("q6_k");
   std::uint64_t key = 1;
   for (const LayerCase& s :
        std::vector<LayerCase>{{kBF16, kBF16, 1, 4, 2, 64, 0, 0, 0, false, false, kF16},
@@ -176,7 +183,8 @@ TEST(Repeat, ALayerAgreesWithRefAlsoWhenRecorded) {
 // A product takes the rows that its tensor holds when it comes, to the bit, whatever the op before
 // it may have left beside its output.
 TEST(Repeat, AProductTakesWhatItsTensorHolds) {
-  constexpr DType kQ8_0{8}, kBF16 = DType::kBF16, kF16 = DType::kF16, kF32 = DType::kF32;
+  const DType kQ8_0 = type("q8_0");
+  constexpr DType kBF16 = DType::kBF16, kF16 = DType::kF16, kF32 = DType::kF32;
   std::vector<Candidate> all = queueing_candidates();
   all.push_back({"cpu", make_backend("cpu")});
   std::uint64_t key = 1;

@@ -89,6 +89,11 @@ inline std::vector<ExactPair> exact_pairs() {
   return out;
 }
 
+// At least `cols` weights, in whole blocks of the format.
+inline std::int64_t whole_blocks(const Format& format, std::int64_t cols) {
+  return (cols + format.info.block - 1) / format.info.block * format.info.block;
+}
+
 // Owns the memory of the tensors of a test.
 class Arena {
  public:

@@ -7,7 +7,7 @@
 namespace vitrine {
 
 struct BF16 {
-  static constexpr FormatInfo kInfo{"bf16", DType::kBF16, 1, 2, false};
+  static constexpr FormatInfo kInfo = ggml_info("bf16", false);
   struct Block {
     std::uint16_t w;
   };

@@ -7,7 +7,7 @@
 namespace vitrine {
 
 struct F16 {
-  static constexpr FormatInfo kInfo{"f16", DType::kF16, 1, 2, false};
+  static constexpr FormatInfo kInfo = ggml_info("f16", false);
   struct Block {
     std::uint16_t w;
   };

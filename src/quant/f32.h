@@ -6,7 +6,7 @@
 namespace vitrine {
 
 struct F32 {
-  static constexpr FormatInfo kInfo{"f32", DType::kF32, 1, 4, false};
+  static constexpr FormatInfo kInfo = ggml_info("f32", false);
   struct Block {
     float w;
   };

@@ -9,7 +9,7 @@ namespace {
 
 template <typename F>
 void decode_blocks(const std::byte* data, std::int64_t blocks, float* out) {
-  static_assert(sizeof(typename F::Block) == F::kInfo.bytes);
+  static_assert(sizeof(typename F::Block) == F::kInfo.bytes && F::kInfo.block <= kMaxBlock);
   typename F::Block block;
   for (std::int64_t i = 0; i < blocks; ++i) {
     std::memcpy(&block, data + i * F::kInfo.bytes, sizeof(block));

@@ -2,7 +2,8 @@
 //
 // A format is one header in this folder: a struct with `kInfo`, `Block`, `decode` and `encode`.
 // CMake lists the headers into formats.gen.h; adding or removing a header is the whole
-// registration.
+// registration. Every backend then takes it, by decoding its rows. An optional file per backend,
+// kernels/<backend>/formats/<name>, makes it fast there.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +11,26 @@
 #include <span>
 #include <string_view>
 
-#include "tensor/dtype.h"
+#include "tensor/ggml_types.h"
 
 namespace vitrine {
 
+// Weights of a block, at most: what backends have room for when they decode.
+inline constexpr int kMaxBlock = 256;
+
 struct FormatInfo {
-  const char* name;  // as users write it: "q8_0"
-  DType dtype;       // the ggml number
-  int block;         // weights per block
-  int bytes;         // bytes per block
-  bool quantized;    // true when decode is not the identity on stored numbers
+  const char* name;  // as users write it: "bf16"
+  DType dtype;
+  int block;       // weights per block
+  int bytes;       // bytes per block
+  bool quantized;  // true when decode is not the identity on stored numbers
 };
+
+// One of ggml's types.
+constexpr FormatInfo ggml_info(std::string_view name, bool quantized) {
+  const StorageType& type = ggml_type(name);
+  return {type.name, type.dtype, type.block, type.bytes, quantized};
+}
 
 struct Format {
   FormatInfo info;
@@ -28,6 +38,10 @@ struct Format {
   void (*decode)(const std::byte* data, std::int64_t blocks, float* out);
   void (*encode)(const float* x, std::int64_t blocks, std::byte* data);
 };
+
+// Of templates over formats: formats.gen.h, and such lists of the backends.
+template <typename... F>
+struct FormatList {};
 
 std::span<const Format> all_formats();
 const Format* find_format(DType dtype);  // null when no format has that number

@@ -12,7 +12,7 @@
 namespace vitrine {
 
 struct Q4_0 {
-  static constexpr FormatInfo kInfo{"q4_0", DType{2}, 32, 18, true};
+  static constexpr FormatInfo kInfo = ggml_info("q4_0", true);
   struct Block {
     std::uint16_t d;
     std::uint8_t q[16];

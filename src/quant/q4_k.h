@@ -12,7 +12,7 @@
 namespace vitrine {
 
 struct Q4_K {
-  static constexpr FormatInfo kInfo{"q4_k", DType{12}, 256, 144, true};
+  static constexpr FormatInfo kInfo = ggml_info("q4_k", true);
   struct Block {
     std::uint16_t d, dmin;
     std::uint8_t scales[12];

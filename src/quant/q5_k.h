@@ -1,8 +1,8 @@
-// q5_k: 256 weights in 8 groups of 32, 176 bytes, 5.5 bits a weight. As q4_k with a fifth bit.
+// q5_k: 256 weights in 8 groups of 32, 176 bytes, 5.5 bits a weight.
 //   byte 0..3    d, dmin fp16      w = d * scale[j] * q - dmin * min[j]      j = i / 32
 //   byte 4..15   6-bit scale[8], min[8] (detail/k_scales.h)
 //   byte 16..47  bit j of byte i: the fifth bit of weight i of group j
-//   byte 48..175 low four bits, laid out as in q4_k
+//   byte 48..175 q: low four bits, 32 bytes for every 64 weights, low nibbles the first 32
 #pragma once
 
 #include "quant/detail/k_scales.h"
@@ -12,7 +12,7 @@
 namespace vitrine {
 
 struct Q5_K {
-  static constexpr FormatInfo kInfo{"q5_k", DType{13}, 256, 176, true};
+  static constexpr FormatInfo kInfo = ggml_info("q5_k", true);
   struct Block {
     std::uint16_t d, dmin;
     std::uint8_t scales[12];

@@ -17,7 +17,7 @@
 namespace vitrine {
 
 struct Q6_K {
-  static constexpr FormatInfo kInfo{"q6_k", DType{14}, 256, 210, true};
+  static constexpr FormatInfo kInfo = ggml_info("q6_k", true);
   struct Block {
     std::uint8_t low[128];
     std::uint8_t high[64];

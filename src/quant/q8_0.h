@@ -12,7 +12,7 @@
 namespace vitrine {
 
 struct Q8_0 {
-  static constexpr FormatInfo kInfo{"q8_0", DType{8}, 32, 34, true};
+  static constexpr FormatInfo kInfo = ggml_info("q8_0", true);
   struct Block {
     std::uint16_t d;
     std::int8_t q[32];

@@ -1,6 +1,6 @@
 // Element types. The number of a type is its ggml number, so that a GGUF file's tag is the DType;
-// types that ggml does not have start at 1000. Only plain types are named here: what a block
-// format looks like, and which formats exist, is known to quant/ alone.
+// types that ggml does not have start at 1000. Only plain types are named here: ggml_types.h has
+// the numbers of all, and which of them have a format is known to quant/ alone.
 #pragma once
 
 #include <cstdint>

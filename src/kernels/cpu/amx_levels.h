@@ -1,5 +1,4 @@
-// What AMX makes of the levels and scales of q4_0, q4_k, q5_k and q6_k; see
-// matmul_amx_integers.cpp.
+// What AMX makes of levels of four to six bits and their scales; see matmul_amx_integers.cpp.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +14,18 @@ inline Vb load_i8_i32(const std::byte* p) {
   return _mm512_cvtepi8_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(p)));
 }
 
-// A format: quads() gives levels, of which kBias is to be taken off; scale() those of a group of
-// 16 outputs, coarse() the same over kCoarse; unit() the float of 256 k. Sums are in units of
-// kUnit: high * level * scale counts kFine, low * level * coarse counts kLow, which is in the low
-// parts already (IntegerForm).
+// Of a format's panels, in its file in formats/: quads() gives levels, of which kBias is to be
+// taken off; scale() those of a group of 16 outputs, coarse() the same over kCoarse; unit() the
+// float of 256 k. Sums are in units of kUnit: high * level * scale counts kFine, low * level *
+// coarse counts kLow, which is in the low parts already (IntegerForm).
 //
 // For the tile unit bytes() makes three of every weight, or two where the first is also the third
 // (not kThird):
 //   high * first   counts 1 << kFirstShift
 //   high * rest    counts 1
 //   low * coarse   counts 1
+template <typename Panels>
+struct IntegersOf;
 
 constexpr int log2_of(int n) { return n == 1 ? 0 : 1 + log2_of(n / 2); }
 
@@ -69,30 +70,6 @@ struct ByteProduct {
   }
 };
 
-struct FormatQ4 : Levels<kStepsQ4, 0, 32> {
-  static constexpr int kBias = 8, kFirstShift = 5;
-  static constexpr bool kThird = false;
-  static constexpr bool kSignedFirst = true, kSignedRest = true, kSignedCoarse = true;
-  static Vb scale(const std::byte* super, const std::byte* step, int tile, int) {
-    return _mm512_cvtps_epi32(
-        _mm512_mul_ps(load_f16(step + tile * 32).v, load_bf16(super + tile * 32).v));
-  }
-  // Of a scale of at most 495; -15..16 are left of it.
-  static Vb coarse(Vb scale) { return _mm512_srai_epi32(_mm512_add_epi32(scale, integers(15)), 5); }
-  static __m512 unit(const std::byte* super, int tile) {
-    return in_units(_mm512_div_ps(_mm512_set1_ps(1), load_bf16(super + tile * 32).v));
-  }
-  struct Bytes {
-    ByteProduct<8, 15> first, rest;
-    explicit Bytes(Vb scale)
-        : first(coarse(scale)),
-          rest(_mm512_sub_epi32(scale, _mm512_slli_epi32(coarse(scale), 5))) {}
-  };
-  static void bytes(Vb level, const Bytes& make, Vb& first, Vb& rest, Vb&) {
-    first = make.first(level), rest = make.rest(level);
-  }
-};
-
 // Levels are not negative, and what a coarse scale leaves out of a scale is not either: low parts
 // of one sign would miss their share of every weight. So half the largest level counts in full:
 // kHalf * left_out() times the sum of a group's low parts is added.
@@ -120,22 +97,6 @@ struct LevelsWithMins : Levels<kLayout, kHighBits, kOver> {
   }
 };
 
-// Two bytes of a word are multiplied at once: neither product has more than eight bits.
-struct FormatQ4K : LevelsWithMins<kStepsQ4K, 0, 4> {
-  static constexpr int kFirstShift = 4;
-  static constexpr bool kThird = false;
-  static constexpr bool kSignedFirst = false, kSignedRest = false, kSignedCoarse = false;
-  struct Bytes {
-    Vb coarse, rest;
-    explicit Bytes(Vb scale)
-        : coarse(both_words(FormatQ4K::coarse(scale))),
-          rest(both_words(_mm512_slli_epi32(and_(scale, integers(kCoarse - 1)), 2))) {}
-  };
-  static void bytes(Vb level, const Bytes& make, Vb& first, Vb& rest, Vb&) {
-    first = _mm512_mullo_epi16(level, make.coarse), rest = _mm512_mullo_epi16(level, make.rest);
-  }
-};
-
 // A weight in 16 bits: its upper ones, and its last five.
 struct Weight16 {
   Vb scale;
@@ -146,52 +107,6 @@ struct Weight16 {
     upper = _mm512_ternarylogic_epi32(words(0xFF), _mm512_srai_epi16(even, 5),
                                       _mm512_slli_epi16(odd, 3), 0xCA);
     last = and_(bytes_of(even, odd), amx::bytes(31));
-  }
-};
-
-struct FormatQ5K : LevelsWithMins<kStepsQ5K, 1, 8> {
-  static constexpr int kFirstShift = 6;
-  static constexpr bool kThird = true;
-  static constexpr bool kSignedFirst = true, kSignedRest = true, kSignedCoarse = false;
-  struct Bytes {
-    Weight16 weight;
-    Vb coarse;
-    explicit Bytes(Vb scale) : weight(scale), coarse(both_words(FormatQ5K::coarse(scale))) {}
-  };
-  static void bytes(Vb level, const Bytes& make, Vb& first, Vb& rest, Vb& coarse) {
-    make.weight(level, first, rest);
-    rest = _mm512_slli_epi16(rest, log2_of(kFine));
-    coarse = _mm512_mullo_epi16(level, make.coarse);
-  }
-};
-
-// The largest weight of a block has level -32 and scale -128, whose product over 32 is no byte: so
-// the scale is taken with the other sign. From -113 on its coarse one is no byte, and -3 is taken.
-struct FormatQ6K : Levels<kStepsQ6K, 2, 32> {
-  static constexpr int kGroups = 2, kBias = 32, kFirstShift = 5;
-  static constexpr bool kThird = true;
-  static constexpr bool kSignedFirst = true, kSignedRest = true, kSignedCoarse = true;
-  static Vb scale(const std::byte*, const std::byte* step, int tile, int group) {
-    return _mm512_sub_epi32(integers(0), load_i8_i32(step + group * kPanel + tile * 16));
-  }
-  static Vb coarse(Vb scale) {
-    return _mm512_max_epi32(_mm512_srai_epi32(_mm512_add_epi32(scale, integers(16)), 5),
-                            integers(-3));
-  }
-  static __m512 unit(const std::byte* super, int tile) {
-    return _mm512_sub_ps(_mm512_setzero_ps(), in_units(load_f16(super + tile * 32).v));
-  }
-  struct Bytes {
-    Weight16 weight;
-    Vb scale;
-    ByteProduct<32, 63> coarse;
-    explicit Bytes(Vb scales)
-        : weight(scales), scale(four_bytes(scales)), coarse(FormatQ6K::coarse(scales)) {}
-  };
-  static void bytes(Vb level, const Bytes& make, Vb& first, Vb& rest, Vb& coarse) {
-    make.weight(level, first, rest);
-    first = _mm512_sub_epi8(first, make.scale);  // 32 of a scale, over 32
-    coarse = make.coarse(level);
   }
 };
 

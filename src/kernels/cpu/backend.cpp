@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::int64_t kAccBytes = static_cast<std::int64_t>(kAmxMaxPanels) * kMaxRows * kPanel * 4;
 static_assert(kAmxMaxPanels >= kMaxPanels);
-constexpr std::int64_t kUnpackedBytes = (kBlockK + kStep) * kPanel * 4;
 // As --isa has them, in the order of Isa.
 constexpr const char* kIsaNames[] = {"avx2", "avx512", "vnni", "bf16", "amx"};
 
@@ -33,6 +32,7 @@ CpuBackend::CpuBackend(Isa isa, int threads)
                                : vnni::kTable),
       pool_(threads),
       workers_(threads) {
+  constexpr std::int64_t kUnpackedBytes = std::int64_t{kUnpackedK} * kPanel * 4;
   for (Worker& w : workers_) {
     constexpr std::int64_t kAttentionBytes = attention_scratch(kMaxPageSize, kMaxHeadDim) * 4;
     auto memory = allocate_host(kAccBytes + kUnpackedBytes + kAttentionBytes);
@@ -65,7 +65,7 @@ Result<std::unique_ptr<Weight>> CpuBackend::pack(const MatrixSource& m, WeightUs
   if (use == WeightUse::kTable) return std::unique_ptr<Weight>(std::make_unique<TableWeight>(m));
   VT_TRY(Buffer buffer, allocate_host(PackedWeight::size_of(m.dtype, m.rows(), m.cols)));
   auto packed = std::make_unique<PackedWeight>(m, std::move(buffer), use);
-  if (packed->layout() != Layout::kRows)
+  if (packed->format() != nullptr)
     pool_.run(packed->panels(), [&](std::int64_t p, int) { packed->pack_panel(m, p); });
   if (packed->steps() > prepared_steps_) {
     // The largest form of an activation: kIntegerRowBytes for 256.

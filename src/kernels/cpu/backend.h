@@ -4,6 +4,7 @@
 // arithmetic_of() in packed.h, and the table in ARCHITECTURE.md.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "base/thread_pool.h"
@@ -68,11 +69,13 @@ class CpuBackend final : public Backend {
                    Activation activation) override;
 
  private:
+  // k that a thread decodes at a time: a block of the kernels with its padding, or of any format.
+  static constexpr int kUnpackedK = std::max(kBlockK + kStep, kMaxBlock);
   // Memory of one thread, for all ops.
   struct Worker {
     Buffer memory;
     float* acc = nullptr;        // kAmxMaxPanels * kMaxRows * kPanel
-    float* unpacked = nullptr;   // (kBlockK + kStep) * kPanel
+    float* unpacked = nullptr;   // kUnpackedK * kPanel
     float* attention = nullptr;  // attention_scratch()
   };
   // What products with one input have in common.
@@ -97,8 +100,9 @@ class CpuBackend final : public Backend {
   template <typename F>
   static void over_results(const PackedWeight& w, std::int64_t first, int count, std::int64_t M,
                            int parts, float* out, F&& f);
-  void panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M,
-                  float* acc);
+  // One panel of a weight whose rows are decoded when used.
+  void multiply_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x, int M,
+                     float* acc);
   // f(begin, end) or f(begin, end, worker) over rows, on the pool when there is enough work for it
   // to pay.
   template <typename F>

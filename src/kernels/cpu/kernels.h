@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/panels.h"
+
 namespace vitrine::cpu {
 
 // Rows that one matmul call handles; larger M is cut by the caller.
@@ -13,11 +15,9 @@ inline constexpr int kMaxRows = 512;
 // k of one unpacked block: 128 * 32 floats fit the first-level cache beside the activations.
 inline constexpr int kBlockK = 128;
 
-enum class PanelType : std::uint8_t { kF32, kF16, kBF16, kQ8, kQ4, kQ4K, kQ5K, kQ6K };
-
-// acc (M,32) = x (M,K) times one panel; see packed.h. `unpacked`: scratch of kBlockK * 32 floats.
+// acc (M,32) = x (M,K) times one panel; see panels.h. `unpacked`: scratch of kBlockK * 32 floats.
 struct PanelArgs {
-  PanelType type;
+  int format;  // PanelFormat::number
   const std::byte* panel;
   const float* x;
   std::int64_t ldx;
@@ -50,7 +50,7 @@ struct ByteRows {
   std::int32_t* sums;  // (steps, M, 2): of q, of each half of 16
 };
 struct BytesArgs {
-  PanelType type;
+  int format;
   Panels panels;
   ByteRows rows;
   std::int64_t steps;
@@ -103,8 +103,8 @@ struct KernelTable {
   void (*matmul_block)(const float* w, const float* x, std::int64_t ldx, int M, int kb, float* acc,
                        bool first);
   void (*matmul_bytes)(const BytesArgs& args);
-  // One row of steps * 32 floats to row m of M.
-  void (*quantize_bytes)(PanelType type, const float* x, std::int64_t steps, std::int64_t m, int M,
+  // One row of steps * 32 floats to row m of M. `quad_order`: PanelFormat's.
+  void (*quantize_bytes)(bool quad_order, const float* x, std::int64_t steps, std::int64_t m, int M,
                          const ByteRows& out);
   void (*rms_norm)(float* out, const float* x, const float* w, std::int64_t n, float eps);
   void (*layer_norm)(float* out, const float* x, const float* w, const float* b, std::int64_t n,
@@ -145,7 +145,7 @@ inline constexpr std::int64_t tile_at(std::int64_t m, std::int64_t s, std::int64
   return (m / 16 * steps + s) * kTileWords + m % 16 * 32;
 }
 
-// bf16 activations and weights (k16 panels of bf16) by VDPBF16PS, at every M.
+// bf16 activations and weights (panels of tiles) by VDPBF16PS, at every M.
 struct Bf16Args {
   Panels panels;
   const std::uint16_t* x;  // tiles
@@ -166,7 +166,7 @@ struct AmxRows {
   std::int64_t steps;  // of 32 k
   int M;
   float factor;  // of every activation
-  bool quads;    // k in the order 0 2 1 3 within every four, as the tiles of q8_0 have it
+  bool quads;  // k in the order 0 2 1 3 within every four, as tiles that are made of bytes have it
 };
 inline constexpr int kAmxBlockSteps = 16;
 // Words to row m of step s, and from a step to the next of its block.
@@ -182,29 +182,17 @@ inline constexpr std::int64_t amx_step_words(const AmxRows& rows) {
 // n floats to row m, zero from n to the end of the last step.
 void amx_convert(const AmxRows& rows, const float* x, std::int64_t n, std::int64_t m);
 
-// bf16 activations against panels of bf16 or kQ8, by AMX.
+// bf16 activations against panels that are tiles of bf16 or become such, by AMX.
 struct AmxArgs {
-  PanelType type;
+  int format;
   Panels panels;
   int power;  // PackedWeight::power()
   AmxRows rows;
   float* acc;  // (panels, round_rows(M), 32)
 };
 void amx_matmul(const AmxArgs& args);
-// Weights of kQ8 are tiles of 2^(power - kAmxExponent) of themselves; see amx_unpack.h.
+// Weights that become tiles are there 2^(power - kAmxExponent) of themselves; see amx_unpack.h.
 inline constexpr int kAmxExponent = 112;
-
-// What a type of weights wants of 12-bit activations.
-struct IntegerForm {
-  int low;     // by which their low parts are multiplied
-  int bias;    // of the levels
-  int groups;  // of 32 k, which have a scale each
-  bool operator==(const IntegerForm&) const = default;
-};
-inline constexpr IntegerForm integer_form(PanelType type) {
-  if (type == PanelType::kQ4) return {2, 8, 1};
-  return type == PanelType::kQ6K ? IntegerForm{2, 32, 2} : IntegerForm{1, 0, 1};
-}
 
 // Activations in 12 bits, step * (16 high + low), with a step per 256 k.
 struct IntegerRows {
@@ -230,9 +218,9 @@ inline constexpr int kIntegerRowBytes = 512 + 4 + 64 + 64;
 // One row of steps * 32 floats to row m.
 void amx_prepare_integers(const IntegerRows& rows, const float* x, std::int64_t m);
 
-// 12-bit activations against panels of kQ4, kQ4K, kQ5K or kQ6K, by AMX.
+// 12-bit activations against panels of four to six bits, by AMX.
 struct IntegerArgs {
-  PanelType type;
+  int format;
   Panels panels;
   IntegerRows rows;
   float* acc;  // (panels, round_rows(M), 32)

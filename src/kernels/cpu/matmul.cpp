@@ -15,27 +15,6 @@ namespace {
 
 const PackedWeight& packed(const Weight& w) { return static_cast<const PackedWeight&>(w); }
 
-PanelType panel_type(const PackedWeight& w) {
-  switch (w.layout()) {
-    case Layout::kQ8:
-      return PanelType::kQ8;
-    case Layout::kQ4:
-      return PanelType::kQ4;
-    case Layout::kQ4K:
-      return PanelType::kQ4K;
-    case Layout::kQ5K:
-      return PanelType::kQ5K;
-    case Layout::kQ6K:
-      return PanelType::kQ6K;
-    case Layout::k16:
-      return w.dtype() == DType::kF16 ? PanelType::kF16 : PanelType::kBF16;
-    case Layout::kF32:
-    case Layout::kRows:
-      break;
-  }
-  return PanelType::kF32;
-}
-
 // The parts of the prepared activations, one after the other in the buffer.
 ByteRows byte_rows(void* buffer, std::int64_t M, std::int64_t steps) {
   auto* q = static_cast<std::int8_t*>(buffer);
@@ -45,17 +24,16 @@ ByteRows byte_rows(void* buffer, std::int64_t M, std::int64_t steps) {
 
 // Whether products with both weights can take the same prepared activations.
 bool same_form(const PackedWeight& a, const PackedWeight& b, Isa isa) {
-  const Arithmetic arithmetic = arithmetic_of(a.dtype(), isa);
-  if (arithmetic != arithmetic_of(b.dtype(), isa)) return false;
-  return panel_type(a) == panel_type(b) ||
-         (arithmetic == Arithmetic::kAmxIntegers &&
-          integer_form(panel_type(a)) == integer_form(panel_type(b)));
+  const Arithmetic arithmetic = a.arithmetic(isa);
+  if (arithmetic != b.arithmetic(isa)) return false;
+  return a.format() == b.format() ||
+         (arithmetic == Arithmetic::kAmxIntegers && a.format()->integers == b.format()->integers);
 }
 
 AmxRows amx_rows(void* buffer, const PackedWeight& w, int power, std::int64_t M) {
-  const bool plain = panel_type(w) == PanelType::kBF16;
+  const bool ready = w.format()->bf16_tiles;
   return {static_cast<std::uint16_t*>(buffer), w.steps(), static_cast<int>(M),
-          plain ? 1.0f : std::ldexp(1.0f, kAmxExponent - power), panel_type(w) == PanelType::kQ8};
+          ready ? 1.0f : std::ldexp(1.0f, kAmxExponent - power), !ready};
 }
 
 // What bf16 leaves of a row; nothing of what is not finite.
@@ -81,7 +59,7 @@ IntegerRows integer_rows(void* buffer, const PackedWeight& w, std::int64_t M) {
           lows,
           w.steps(),
           static_cast<int>(M),
-          integer_form(panel_type(w))};
+          w.format()->integers};
 }
 
 }  // namespace
@@ -217,17 +195,17 @@ void CpuBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNo
 
 CpuBackend::Shared CpuBackend::shared_of(std::span<const MatmulPart> parts,
                                          std::int64_t rows) const {
-  const Arithmetic arithmetic = arithmetic_of(parts[0].w->dtype(), isa_);
-  const bool tiles = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kAmxIntegers;
   const PackedWeight& w = packed(*parts[0].w);
+  const Arithmetic arithmetic = w.arithmetic(isa_);
+  const bool tiles = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kAmxIntegers;
   // Few rows read longer streams from memory so; with many, the sums of few panels stay near.
-  // (A format without a layout of its own has no panels in memory.)
+  // (Rows that are decoded when used have no panels in memory.)
   const std::int64_t stream = rows <= 16 ? kStreamBytes : 0;
   const auto most = static_cast<int>(std::clamp<std::int64_t>(
       stream / std::max<std::int64_t>(1, w.panel_bytes()), kMaxPanels, kAmxMaxPanels));
   Shared shared{kMaxRows, tiles ? kAmxMaxPanels : most, 1, kMaxPower};
   const bool rounds = arithmetic == Arithmetic::kAmx || arithmetic == Arithmetic::kBf16;
-  if (w.head() && rounds && panel_type(w) == PanelType::kBF16) shared.parts = 2, shared.rows /= 2;
+  if (w.head() && rounds && w.format()->bf16_tiles) shared.parts = 2, shared.rows /= 2;
   for (const MatmulPart& part : parts)
     shared.power = std::min(shared.power, packed(*part.w).power());
   return shared;
@@ -235,73 +213,73 @@ CpuBackend::Shared CpuBackend::shared_of(std::span<const MatmulPart> parts,
 
 void CpuBackend::multiply(Worker& worker, const PackedWeight& w, int power, std::int64_t first,
                           int count, const float* x, int M, float* acc) {
-  const std::int64_t steps = w.steps();
+  const Arithmetic arithmetic = w.arithmetic(isa_);
+  const std::int64_t steps = w.steps(), sums = round_rows(M) * kPanel;
+  if (arithmetic == Arithmetic::kRows) {
+    for (int p = 0; p < count; ++p) multiply_rows(worker, w, first + p, x, M, acc + p * sums);
+    return;
+  }
+  const int format = w.format()->number;
   const Panels panels{w.panel(first), w.panel_bytes(), count};
-  const Arithmetic arithmetic = arithmetic_of(w.dtype(), isa_);
   if (arithmetic == Arithmetic::kAmx)
-    return amx_matmul({panel_type(w), panels, power, amx_rows(prepared_.data(), w, power, M), acc});
+    return amx_matmul({format, panels, power, amx_rows(prepared_.data(), w, power, M), acc});
   if (arithmetic == Arithmetic::kAmxIntegers)
-    return amx_matmul_integers({panel_type(w), panels, integer_rows(prepared_.data(), w, M), acc});
+    return amx_matmul_integers({format, panels, integer_rows(prepared_.data(), w, M), acc});
   if (arithmetic == Arithmetic::kBf16)
     return bf16_matmul_panels(
         {panels, static_cast<const std::uint16_t*>(prepared_.data()), steps, M, acc});
   if (arithmetic == Arithmetic::kBytes)
-    return k_.matmul_bytes(
-        {panel_type(w), panels, byte_rows(prepared_.data(), M, steps), steps, M, acc});
-  for (int p = 0; p < count; ++p, acc += round_rows(M) * kPanel) {
-    if (arithmetic == Arithmetic::kFp32)
-      k_.matmul_panel(
-          {panel_type(w), panels.at(p), x, w.cols(), w.cols(), M, acc, worker.unpacked});
-    else
-      panel_rows(worker, w, first + p, x, M, acc);
-  }
+    return k_.matmul_bytes({format, panels, byte_rows(prepared_.data(), M, steps), steps, M, acc});
+  for (int p = 0; p < count; ++p)
+    k_.matmul_panel(
+        {format, panels.at(p), x, w.cols(), w.cols(), M, acc + p * sums, worker.unpacked});
 }
 
 void CpuBackend::multiply_both(Worker& worker, const PackedWeight& a, const PackedWeight& b,
                                int power, std::int64_t first, int count, const float* x, int M) {
+  const Arithmetic arithmetic = a.arithmetic(isa_);
   const Panels panels{a.panel(first), a.panel_bytes(), 2 * count, b.panel(first)};
-  if (arithmetic_of(a.dtype(), isa_) == Arithmetic::kAmx)
+  if (arithmetic == Arithmetic::kAmx)
     return amx_matmul(
-        {panel_type(a), panels, power, amx_rows(prepared_.data(), a, power, M), worker.acc});
-  if (arithmetic_of(a.dtype(), isa_) == Arithmetic::kAmxIntegers && panel_type(a) == panel_type(b))
+        {a.format()->number, panels, power, amx_rows(prepared_.data(), a, power, M), worker.acc});
+  if (arithmetic == Arithmetic::kAmxIntegers && a.format() == b.format())
     return amx_matmul_integers(
-        {panel_type(a), panels, integer_rows(prepared_.data(), a, M), worker.acc});
+        {a.format()->number, panels, integer_rows(prepared_.data(), a, M), worker.acc});
   multiply(worker, a, power, first, count, x, M, worker.acc);
   multiply(worker, b, power, first, count, x, M, worker.acc + count * round_rows(M) * kPanel);
 }
 
-// Formats without a layout of their own: decode 32 rows by blocks, then the same fp32 arithmetic.
-void CpuBackend::panel_rows(Worker& worker, const PackedWeight& w, std::int64_t p, const float* x,
-                            int M, float* acc) {
-  const Format* format = find_format(w.dtype());
-  const int block = format->info.block;
-  std::int64_t K = w.cols(), N = w.rows();
-  float row[256];
-  VT_CHECK(block <= 256);
-  // Whole blocks of the format, decoded in slices that fit the scratch.
-  for (std::int64_t k = 0; k < K; k += block)
-    for (int first = 0; first < block; first += kBlockK) {
-      int kb = std::min(kBlockK, block - first);
-      for (std::int64_t n = 0; n < kPanel; ++n) {
-        std::int64_t r = std::min(p * kPanel + n, N - 1);
-        format->decode(w.source().row_data[r] + k / block * format->info.bytes, 1, row);
-        for (int i = 0; i < kb; ++i) worker.unpacked[i * kPanel + n] = row[first + i];
-      }
-      k_.matmul_block(worker.unpacked, x + k + first, K, M, kb, acc, k == 0 && first == 0);
+// 32 rows are decoded by whole blocks of the format and laid out as a panel of f32, then the
+// arithmetic of f32. For one row this costs about what reading four bytes a weight would.
+void CpuBackend::multiply_rows(Worker& worker, const PackedWeight& w, std::int64_t p,
+                               const float* x, int M, float* acc) {
+  const Format& format = *find_format(w.dtype());
+  const int block = format.info.block;
+  const std::int64_t K = w.cols(), first = p * kPanel,
+                     rows = std::min<std::int64_t>(kPanel, w.rows() - first);
+  const std::int64_t span = std::max(block, kBlockK / block * block);
+  float row[std::max(kBlockK, kMaxBlock)];
+  for (std::int64_t k = 0; k < K; k += span) {
+    const std::int64_t kb = std::min(span, K - k);
+    for (std::int64_t n = 0; n < rows; ++n) {
+      format.decode(w.source().row_data[first + n] + format_bytes(format.info, k), kb / block, row);
+      for (std::int64_t i = 0; i < kb; ++i) worker.unpacked[i * kPanel + n] = row[i];
     }
+    k_.matmul_block(worker.unpacked, x + k, K, M, static_cast<int>(kb), acc, k == 0);
+  }
 }
 
 void CpuBackend::prepare(const float* x, std::int64_t M, const PackedWeight& w,
                          const Shared& shared) {
   std::int64_t K = w.cols(), steps = w.steps();
-  Arithmetic arithmetic = arithmetic_of(w.dtype(), isa_);
+  Arithmetic arithmetic = w.arithmetic(isa_);
   if (arithmetic == Arithmetic::kFp32 || arithmetic == Arithmetic::kRows) return;
   over_rows(M, K, [&](std::int64_t begin, std::int64_t end, int worker) {
     float* left = static_cast<float*>(rests_.data()) + worker * prepared_steps_ * kStep;
     for (std::int64_t m = begin; m < end; ++m) {
       if (shared.parts == 2) left_by_bf16(x + m * K, K, left);
       if (arithmetic == Arithmetic::kBytes) {
-        k_.quantize_bytes(panel_type(w), x + m * K, steps, m, static_cast<int>(M),
+        k_.quantize_bytes(w.format()->quad_order, x + m * K, steps, m, static_cast<int>(M),
                           byte_rows(prepared_.data(), M, steps));
       } else if (arithmetic == Arithmetic::kAmx) {
         const AmxRows rows = amx_rows(prepared_.data(), w, shared.power, shared.parts * M);

@@ -12,7 +12,7 @@
 #include "kernels/cpu/amx_tiles.h"
 #include "kernels/cpu/amx_unpack.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/packed.h"
+#include "panels.gen.h"
 
 namespace vitrine::cpu {
 namespace {
@@ -21,11 +21,11 @@ constexpr std::int64_t kAccStride = kPanel * 4;
 constexpr int kStepWords = 2 * kTileWords;
 
 // Panels that are tiles already.
-struct FormatBf16 {
+struct ReadyTiles {
   static constexpr StepLayout kSteps{0, kStep16Bytes};
 };
 template <typename Format>
-constexpr bool kReady = std::is_same_v<Format, FormatBf16>;
+constexpr bool kReady = std::is_same_v<Format, ReadyTiles>;
 
 template <typename Format>
 constexpr int kStepLines = static_cast<int>(Format::kSteps.super_at(kSuper) / kSuper + 63) / 64;
@@ -165,14 +165,12 @@ void panels(const AmxArgs& a) {
 }  // namespace
 
 void amx_matmul(const AmxArgs& a) {
-  switch (a.type) {
-    case PanelType::kBF16:
-      return panels<FormatBf16>(a);
-    case PanelType::kQ8:
-      return panels<to_tiles::FormatQ8>(a);
-    default:
-      return;
-  }
+  with_panels<Arithmetic::kAmx>(AllPanels{}, a.format, [&]<typename P>() {
+    if constexpr (P::kBf16Tiles)
+      panels<ReadyTiles>(a);
+    else
+      panels<to_tiles::TilesOf<P>>(a);
+  });
 }
 
 void amx_convert(const AmxRows& rows, const float* x, std::int64_t n, std::int64_t m) {

@@ -1,4 +1,4 @@
-// AMX: panels of four to six bits (q4_0, q4_k, q5_k, q6_k) against M rows, in integers.
+// AMX: panels of four to six bits against M rows, in integers.
 //
 // A weight is level * scale of its group, an integer, times a float per 256 k and output. An
 // activation is an integer of 12 bits, 16 high + low, times a float per 256 k and row. Of their
@@ -21,6 +21,7 @@
 #include "kernels/cpu/amx_levels.h"
 #include "kernels/cpu/amx_tiles.h"
 #include "kernels/cpu/kernels.h"
+#include "panels.gen.h"
 
 namespace vitrine::cpu {
 namespace {
@@ -414,9 +415,10 @@ void many_rows(const IntegerArgs& a) {
   }
 }
 
-template <PanelType kType, typename Format>
+template <typename Panels>
 void panels(const IntegerArgs& a) {
-  static_assert(integer_form(kType) == IntegerForm{Format::kLow, Format::kBias, Format::kGroups});
+  using Format = IntegersOf<Panels>;
+  static_assert(Panels::kIntegers == IntegerForm{Format::kLow, Format::kBias, Format::kGroups});
   switch (a.rows.M) {
     case 1:
       return few_rows<Format, 1>(a);
@@ -442,18 +444,7 @@ void panels(const IntegerArgs& a) {
 }  // namespace
 
 void amx_matmul_integers(const IntegerArgs& a) {
-  switch (a.type) {
-    case PanelType::kQ4:
-      return panels<PanelType::kQ4, FormatQ4>(a);
-    case PanelType::kQ4K:
-      return panels<PanelType::kQ4K, FormatQ4K>(a);
-    case PanelType::kQ5K:
-      return panels<PanelType::kQ5K, FormatQ5K>(a);
-    case PanelType::kQ6K:
-      return panels<PanelType::kQ6K, FormatQ6K>(a);
-    default:
-      return;
-  }
+  with_panels<Arithmetic::kAmxIntegers>(AllPanels{}, a.format, [&]<typename P>() { panels<P>(a); });
 }
 
 // A NaN or an infinity among 256 makes their step NaN, and so the outputs.

@@ -7,7 +7,6 @@
 
 #include "kernels/cpu/ahead.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/packed.h"
 
 namespace vitrine::cpu {
 namespace {

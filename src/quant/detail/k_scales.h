@@ -1,5 +1,5 @@
-// Shared by q4_k and q5_k: eight 6-bit scales and eight 6-bit minimums in 12 bytes, and the search
-// for a scale and minimum of 32 weights.
+// For blocks of eight groups of 32 weights: eight 6-bit scales and eight 6-bit minimums in 12
+// bytes, and the search for a scale and minimum of 32 weights.
 //   byte 0..3   scale 0..3 in bits 0-5, bits 4-5 of scale 4..7 in bits 6-7
 //   byte 4..7   min 0..3 in bits 0-5,   bits 4-5 of min 4..7 in bits 6-7
 //   byte 8..11  bits 0-3 of scale 4..7 in the low nibble, of min 4..7 in the high nibble

@@ -4,74 +4,21 @@
 // scale, groups in ascending order:
 //   acc = fma(float(dot), scale_x * scale_w, acc), then acc = fma(sum_x, offset, acc) where the
 //   format has an offset
-// with dot an exact integer. Levels are unsigned bytes (packed.h); what has to be taken off them is
+// with dot an exact integer. Levels are unsigned bytes (panels.h); what has to be taken off them is
 // taken off the dot product by starting it at -bias * sum(x). Work: the 32 k of one vector of
 // outputs are unpacked to eight vectors of quads and meet every row.
 #include "kernels/cpu/ahead.h"
 #include "kernels/cpu/isa/functions.h"
 #include "kernels/cpu/isa/levels.h"
+#include "panels.gen.h"
 
 namespace vitrine::cpu::VT_ISA {
 namespace {
 
 constexpr int W = Vf::kWidth;
-constexpr int kVecs = kPanel / W;
-
-// What a group multiplies.
-struct Scales {
-  Vf scale, offset;
-};
-
-// A format: quads() gives the levels as bytes; kBias is taken off them; kRun of their products with
-// int8 can be summed in 16 bits.
-struct BytesQ8 {
-  static constexpr StepLayout kSteps = kStepsQ8;
-  static constexpr int kGroups = 1, kBias = kSignedBias, kRun = 1;
-  static constexpr bool kOffsets = false;
-  static void quads(const std::byte* step, int v, Vb q[kQuads]) {
-    const std::byte* from = tile_of(step + kHead, kPanel * kStep / 2, v);
-    for (int i = 0; i < kQuads; ++i) q[i] = load_signed(from + i * 64);
-  }
-  static Vb product(Vb sum, Vb w, Vb x) { return dot_signed(sum, w, x); }
-  static Scales scales(const std::byte*, const std::byte* step, int v, int) {
-    return {load_f16(step + v * W * 2), zero()};
-  }
-};
-
-template <StepLayout kLayout, int kHighBits>
-struct BytesNibbles : Nibbles<kLayout, kHighBits> {
-  static Vb product(Vb sum, Vb w, Vb x) { return dot_unsigned(sum, w, x); }
-};
-
-struct BytesQ4 : BytesNibbles<kStepsQ4, 0> {
-  static constexpr int kGroups = 1, kBias = 8, kRun = 8;
-  static constexpr bool kOffsets = false;
-  static Scales scales(const std::byte*, const std::byte* step, int v, int) {
-    return {load_f16(step + v * W * 2), zero()};
-  }
-};
-
-template <StepLayout kLayout, int kHighBits>
-struct BytesWithMins : BytesNibbles<kLayout, kHighBits> {
-  static constexpr int kGroups = 1, kBias = 0, kRun = kHighBits == 0 ? 8 : 4;
-  static constexpr bool kOffsets = true;
-  static Scales scales(const std::byte* super, const std::byte* step, int v, int) {
-    const int n = v * W;
-    return {mul(load_f16(super + n * 2), load_u8(step + n)),
-            sub(zero(), mul(load_f16(super + kPanel * 2 + n * 2), load_u8(step + kPanel + n)))};
-  }
-};
-
-struct BytesQ6K : BytesNibbles<kStepsQ6K, 2> {
-  static constexpr int kGroups = 2, kBias = 32, kRun = 2;
-  static constexpr bool kOffsets = false;
-  static Scales scales(const std::byte* super, const std::byte* step, int v, int group) {
-    return {mul(load_f16(super + v * W * 2), load_i8(step + group * kPanel + v * W)), zero()};
-  }
-};
 
 // `acc` of one vector of outputs and one row after a group. Not a call: q is in registers then
-// (measured: q5_k takes half as long again).
+// (measured: levels of five bits take half as long again).
 template <typename Format>
 inline __attribute__((always_inline)) Vf add_group(const ByteRows& rows, std::int64_t at, int g,
                                                    const Vb* q, const Scales& w, Vf acc) {
@@ -228,24 +175,12 @@ void all_panels(const BytesArgs& a) {
 }  // namespace
 
 void matmul_bytes(const BytesArgs& a) {
-  switch (a.type) {
-    case PanelType::kQ8:
-      return all_panels<BytesQ8>(a);
-    case PanelType::kQ4:
-      return all_panels<BytesQ4>(a);
-    case PanelType::kQ4K:
-      return all_panels<BytesWithMins<kStepsQ4K, 0>>(a);
-    case PanelType::kQ5K:
-      return all_panels<BytesWithMins<kStepsQ5K, 1>>(a);
-    case PanelType::kQ6K:
-      return all_panels<BytesQ6K>(a);
-    default:
-      return;
-  }
+  with_panels<Arithmetic::kBytes>(AllPanels{}, a.format,
+                                  [&]<typename P>() { all_panels<BytesOf<P>>(a); });
 }
 
 // A NaN or an infinity among the 32 makes the scale NaN or infinite, and so the outputs.
-void quantize_bytes(PanelType type, const float* x, std::int64_t steps, std::int64_t m, int M,
+void quantize_bytes(bool quad_order, const float* x, std::int64_t steps, std::int64_t m, int M,
                     const ByteRows& out) {
   constexpr int kHalf = 16 / W;  // vectors of half a step
   for (std::int64_t s = 0; s < steps; ++s) {
@@ -270,9 +205,9 @@ void quantize_bytes(PanelType type, const float* x, std::int64_t steps, std::int
         sum = add(sum, r);
       }
       out.sums[2 * at + half] = static_cast<std::int32_t>(reduce_add(sum));
-      if (type == PanelType::kQ8) continue;
+      if (!quad_order) continue;
       auto* all = reinterpret_cast<__m128i*>(to);
-      _mm_storeu_si128(all, quad_order(_mm_loadu_si128(all)));
+      _mm_storeu_si128(all, VT_ISA::quad_order(_mm_loadu_si128(all)));
     }
   }
 }

@@ -9,7 +9,7 @@ void matmul_panel(const PanelArgs& args);
 void matmul_block(const float* w, const float* x, std::int64_t ldx, int M, int kb, float* acc,
                   bool first);
 void matmul_bytes(const BytesArgs& args);
-void quantize_bytes(PanelType type, const float* x, std::int64_t steps, std::int64_t m, int M,
+void quantize_bytes(bool quad_order, const float* x, std::int64_t steps, std::int64_t m, int M,
                     const ByteRows& out);
 void rms_norm(float* out, const float* x, const float* w, std::int64_t n, float eps);
 void layer_norm(float* out, const float* x, const float* w, const float* b, std::int64_t n,

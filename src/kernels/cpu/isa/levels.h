@@ -2,11 +2,10 @@
 #pragma once
 
 #include "kernels/cpu/isa/bytes.h"
-#include "kernels/cpu/packed.h"
+#include "kernels/cpu/isa/panels.h"
 
 namespace vitrine::cpu::VT_ISA {
 
-constexpr int kTileVecs = 16 / Vf::kWidth;
 constexpr int kQuads = kStep / 4;
 
 // Bytes of a step that belong to vector v of the panel, for tiles of `tile` bytes.
@@ -18,6 +17,7 @@ inline const std::byte* tile_of(const std::byte* tiles, int tile, int v) {
 template <StepLayout kLayout, int kHighBits>
 struct Nibbles {
   static constexpr StepLayout kSteps = kLayout;
+  static Vb product(Vb sum, Vb w, Vb x) { return dot_unsigned(sum, w, x); }
   static void quads(const std::byte* step, int v, Vb q[kQuads]) {
     const std::byte* nibbles = tile_of(step + kHead, kNibbleTile, v);
     const std::byte* high = tile_of(step + kHead + 2 * kNibbleTile, 64 * kHighBits, v);

@@ -1,47 +1,18 @@
 // One panel of 32 outputs against M rows, in fp32.
 //
-// Arithmetic, the same for f32, f16 and bf16, every M, ISA and block size: acc = fma(x[k], w[k],
+// Arithmetic, the same for every format, M, ISA and block size: acc = fma(x[k], w[k],
 // acc) in ascending k, weights decoded exactly to fp32. Work: few rows read the packed panel
 // directly (each weight is decoded once and used M times from registers); many rows decode blocks
 // of 128 k into the first-level cache and run an 8 x 32 register tile over them. Bound: memory for
 // few rows, FMA for many.
 #include "kernels/cpu/isa/functions.h"
-#include "kernels/cpu/isa/simd.h"
-#include "kernels/cpu/packed.h"
+#include "panels.gen.h"
 
 namespace vitrine::cpu::VT_ISA {
 namespace {
 
 constexpr int W = Vf::kWidth;
-constexpr int kVecs = kPanel / W;  // vectors of a panel
-constexpr int kTileVecs = 16 / W;  // vectors of a tile of 16 outputs
 constexpr int kFusedRows = W == 16 ? 4 : 2;
-
-// Decoders: `group` consecutive k of the whole panel into w[group][kVecs].
-struct DecodeF32 {
-  static constexpr int kGroup = 1;
-  static constexpr StepLayout kSteps{0, kPanel* kStep * 4};
-  static void decode(const std::byte* panel, std::int64_t k, Vf w[][kVecs]) {
-    const float* p = reinterpret_cast<const float*>(panel) + k * kPanel;
-    for (int v = 0; v < kVecs; ++v) w[0][v] = load(p + v * W);
-  }
-};
-
-template <bool kHalf>
-struct Decode16 {
-  static constexpr int kGroup = 2;
-  static constexpr StepLayout kSteps{0, kStep16Bytes};
-  static void decode(const std::byte* panel, std::int64_t k, Vf w[][kVecs]) {
-    const std::byte* step = panel + k / kStep * kStep16Bytes + k % kStep / 2 * 64;
-    for (int v = 0; v < kVecs; ++v) {
-      const std::byte* p = step + v / kTileVecs * (kStep16Bytes / 2) + v % kTileVecs * W * 4;
-      if constexpr (kHalf)
-        load_f16_pairs(p, w[0][v], w[1][v]);
-      else
-        load_bf16_pairs(p, w[0][v], w[1][v]);
-    }
-  }
-};
 
 // M rows straight from the packed panel.
 template <typename Decode, int M>
@@ -143,16 +114,8 @@ void panel(const PanelArgs& a) {
 }  // namespace
 
 void matmul_panel(const PanelArgs& a) {
-  switch (a.type) {
-    case PanelType::kF32:
-      return panel<DecodeF32>(a);
-    case PanelType::kF16:
-      return panel<Decode16<true>>(a);
-    case PanelType::kBF16:
-      return panel<Decode16<false>>(a);
-    default:
-      return;
-  }
+  with_panels<Arithmetic::kFp32>(AllPanels{}, a.format,
+                                 [&]<typename P>() { panel<DecodeOf<P>>(a); });
 }
 
 }  // namespace vitrine::cpu::VT_ISA

@@ -59,14 +59,6 @@ inline void load_f16_pairs(const void* p, Vf& low, Vf& high) {
   low = {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(v))};
   high = {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16)))};
 }
-// Lanes of four int8: element i of every lane.
-inline void load_i8_quads(const void* p, Vf q[4]) {
-  __m512i v = _mm512_loadu_si512(p);
-  q[0] = {_mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(v, 24), 24))};
-  q[1] = {_mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(v, 16), 24))};
-  q[2] = {_mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(v, 8), 24))};
-  q[3] = {_mm512_cvtepi32_ps(_mm512_srai_epi32(v, 24))};
-}
 inline Vf load_u8(const void* p) {
   return {
       _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))))};
