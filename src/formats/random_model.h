@@ -10,11 +10,11 @@
 
 namespace vitrine {
 
-// `spec`: "SHAPE:TYPE", as in "llama-8b:q4_k_m". The error lists the shapes and types. The returned
+// `spec`: "SHAPE:TYPE", as in "llama-8b:bf16". The error lists the shapes and types. The returned
 // file owns its memory, which is as large as the file of such a model would be.
 Result<std::shared_ptr<const ModelFile>> random_model(std::string_view spec);
 
-// "llama-1b, llama-8b, ..." and "f32, bf16, ..., q4_k_m", for help texts.
+// "llama-1b, llama-8b, ..." and "bf16, f16, ...", for help texts.
 std::string random_model_shapes();
 std::string random_model_types();
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "kernels/cuda/attention_tensor.h"
-#include "kernels/cuda/matmul_formats.cuh"
+#include "kernels/cuda/instructions.cuh"
 
 namespace vitrine::cuda {
 

@@ -9,8 +9,6 @@
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/ops.h"
-#include "kernels/cuda/table.h"
-#include "quant/format.h"
 
 namespace vitrine {
 namespace cuda {
@@ -188,25 +186,12 @@ void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
 
 std::int64_t CudaBackend::packed_bytes(DType dtype, std::int64_t rows, std::int64_t cols,
                                        WeightUse use) const {
-  if (use == WeightUse::kTable) return rows * format_bytes(find_format(dtype)->info, cols);
-  return cuda::packed_bytes(dtype, rows, cols);
+  return cuda::packed_bytes(dtype, rows, cols, use);
 }
 
 Result<std::unique_ptr<Weight>> CudaBackend::pack(const MatrixSource& m, WeightUse use) {
   enter(c_);
-  if (use != WeightUse::kTable) return pack_weight(c_, m);
-  std::int64_t row = format_bytes(find_format(m.dtype)->info, m.cols), bytes = row * m.rows();
-  VT_TRY(Buffer memory, allocate_device(bytes));
-  auto* to = static_cast<std::byte*>(memory.data());
-  // Rows that follow each other in the file go over together.
-  for (std::int64_t first = 0, end; first < m.rows(); first = end) {
-    for (end = first + 1; end < m.rows() && m.row_data[end] == m.row_data[end - 1] + row;) ++end;
-    check(c_,
-          cudaMemcpy(to + first * row, m.row_data[first],
-                     static_cast<std::size_t>((end - first) * row), cudaMemcpyHostToDevice),
-          "upload");
-  }
-  return std::unique_ptr<Weight>(std::make_unique<CudaTable>(m, bytes, std::move(memory)));
+  return pack_weight(c_, m, use);
 }
 
 Status CudaBackend::check_kv(const KvLayout& layout) const {

@@ -57,12 +57,11 @@ void CudaBackend::matmul_group_(std::span<const MatmulPart> parts, Tensor x,
 void CudaBackend::matmul_glu_(Tensor out, Tensor scratch, Tensor x, const InputNorm& norm,
                               const Weight& gate, Tensor gate_bias, const Weight& up,
                               Tensor up_bias, Activation activation) {
-  if (gate_bias.defined() || up_bias.defined() || gate.dtype() != up.dtype())
+  const auto &g = static_cast<const CudaWeight&>(gate), &u = static_cast<const CudaWeight&>(up);
+  if (gate_bias.defined() || up_bias.defined() || &g.format() != &u.format())
     return Backend::matmul_glu_(out, scratch, x, norm, gate, gate_bias, up, up_bias, activation);
   Op op(*this, "matmul_glu", out);
-  cuda::matmul_glu(c_, out.f32(), {x.f32(), x.dim(0), pointer(norm.w), norm.eps},
-                   static_cast<const CudaWeight&>(gate), static_cast<const CudaWeight&>(up),
-                   activation);
+  cuda::matmul_glu(c_, out.f32(), {x.f32(), x.dim(0), pointer(norm.w), norm.eps}, g, u, activation);
 }
 
 void CudaBackend::matmul_add_(Tensor out, Tensor, Tensor x, const Weight& w, Tensor bias) {

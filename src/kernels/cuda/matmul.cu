@@ -9,40 +9,35 @@ namespace {
 // Above this, decoding the weights once more pays.
 constexpr int kMostTileRows = 128;
 
-// A product with weights of one type.
+// A product with weights of one format.
 struct Product {
   Job job;
-  DType dtype;
+  const CudaFormat* format;
 };
 
 void run(Context& c, const Product& product) {
   const Job& job = product.job;
+  const CudaFormat& format = *product.format;
   c.shape[0] = job.T, c.shape[1] = job.segment[0].rows, c.shape[2] = job.K;
   c.bf16_operands = false;
-  with_format(c, product.dtype, [&](auto format) {
-    using F = decltype(format);
-    if (!c.deterministic && few_fits<F>(c, job))
-      launch_few<F>(c, job);
-    else if (c.deterministic || job.T <= kMostTileRows ||
-             !launch_many<F>(c, job, c.workspace, c.workspace_bytes))
-      launch_tile<F>(c, job, c.workspace, c.workspace_bytes);
-  });
+  if (!c.deterministic && format.few_fits(c, job))
+    format.few(c, job);
+  else if (c.deterministic || job.T <= kMostTileRows ||
+           !format.many(c, job, c.workspace, c.workspace_bytes))
+    format.tile(c, job, c.workspace, c.workspace_bytes);
 }
 
 Product make_product(const Context& c, const MatmulInput& in, const CudaWeight& w) {
   std::int64_t K = w.cols();
   VT_CHECK(in.T > 0 && in.T <= INT32_MAX / 2 && K <= INT32_MAX / 8, "matmul: {} rows of {}", in.T,
            K);
-  Product product{{}, w.dtype()};
+  Product product{{}, &w.format()};
   Job& job = product.job;
   job.T = static_cast<int>(in.T), job.K = static_cast<int>(K);
   job.x = in.x, job.norm = in.norm, job.eps = in.eps;
   job.tickets = c.tickets;
   job.partial = reinterpret_cast<float*>(c.workspace);
-  with_format(c, product.dtype, [&](auto format) {
-    constexpr int kCols = decltype(format)::kCols;
-    job.units = (job.K + kCols - 1) / kCols;
-  });
+  job.units = (job.K + w.format().unit_cols - 1) / w.format().unit_cols;
   return product;
 }
 
@@ -68,7 +63,7 @@ void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const Matmu
   for (std::size_t i = 0; i < outputs.size() && in.T > 0;) {
     Product& product = products[count++] = make_product(c, in, *outputs[i].w);
     Job& job = product.job;
-    for (; i < outputs.size() && outputs[i].w->dtype() == product.dtype &&
+    for (; i < outputs.size() && &outputs[i].w->format() == product.format &&
            job.segments < kMaxSegments;
          ++i) {
       VT_CHECK(outputs[i].w->cols() == job.K, "matmul_group: {} and {} columns",
@@ -80,7 +75,7 @@ void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const Matmu
   for (int i = 0; i < count; ++i) {
     const Product* next = i + 1 < count ? &products[i + 1] : nullptr;
     if (next && in.T == 1 && !c.deterministic &&
-        launch_k_pair(c, products[i].job, products[i].dtype, next->job, next->dtype))
+        launch_pair(c, products[i].job, products[i].format->dtype, next->job, next->format->dtype))
       ++i;
     else
       run(c, products[i]);
@@ -89,7 +84,7 @@ void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const Matmu
 
 void matmul_glu(Context& c, float* out, const MatmulInput& in, const CudaWeight& gate,
                 const CudaWeight& up, Activation activation) {
-  VT_CHECK(gate.rows() == up.rows() && gate.cols() == up.cols() && gate.dtype() == up.dtype());
+  VT_CHECK(gate.rows() == up.rows() && gate.cols() == up.cols() && &gate.format() == &up.format());
   if (in.T == 0) return;
   Product product = make_product(c, in, gate);
   Job& job = product.job;

@@ -39,10 +39,10 @@ struct MatmulOutput {
 };
 
 inline constexpr int kMaxOutputs = 8;
-// Up to kMaxOutputs weights over the same rows, such as q, k and v; those of one type in one
-// launch, and of one row those of q4_k or q5_k and the q6_k after them.
+// Up to kMaxOutputs weights over the same rows, such as q, k and v; those of one format in one
+// launch, and of one row those of two formats that models mix (matmul_pair.cu).
 void matmul_group(Context& c, std::span<const MatmulOutput> outputs, const MatmulInput& in);
-// out = activation(x * gate^T) * (x * up^T).
+// out = activation(x * gate^T) * (x * up^T), of weights of one format.
 void matmul_glu(Context& c, float* out, const MatmulInput& in, const CudaWeight& gate,
                 const CudaWeight& up, Activation activation);
 

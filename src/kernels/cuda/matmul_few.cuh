@@ -15,6 +15,7 @@
 
 #include "kernels/cuda/matmul_ring.cuh"
 #include "kernels/cuda/matmul_rows.cuh"
+#include "kernels/cuda/matmul_unit.cuh"
 
 namespace vitrine::cuda {
 
@@ -107,8 +108,11 @@ class FewRows {
   }
 
  private:
+  struct NoRow {
+    __device__ NoRow(const std::byte*, const float*, int, int) {}
+  };
   // One of the two is used.
-  OneRow<std::conditional_t<F::kLevels, F, WeightQ4_0>> one_;
+  std::conditional_t<F::kLevels, OneRow<F>, NoRow> one_;
   X x_{};
 };
 
@@ -368,7 +372,7 @@ int split_blocks(int blocks, const Job& a, const Job& b) {
 }
 
 template <typename F, typename G>
-void launch_pair(Context& c, const Job& a, const Job& b) {
+void launch_pair_kernel(Context& c, const Job& a, const Job& b) {
   int sms = few_sms<F>(c, a), first = split_blocks<F, G>(sms, a, b);
   FewPlan p = few_plan<F, 1>(a, first), q = few_plan<G, 1>(b, sms - first);
   int bytes = std::max(p.bytes, q.bytes);

@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/matmul.h"
-#include "kernels/cuda/matmul_formats.cuh"
+#include "kernels/cuda/unit.cuh"
 
 namespace vitrine::cuda {
 
@@ -30,31 +30,6 @@ struct Job {
   float* partial;  // sums of a part of K
   unsigned* tickets;
 };
-
-// Runs the call with the format of that type.
-template <typename Call>
-void with_format(const Context& c, DType dtype, Call call) {
-  switch (static_cast<int>(dtype)) {
-    case 0:
-      return call(WeightF32{});
-    case 1:
-      return call(WeightF16{});
-    case 2:
-      return call(WeightQ4_0{});
-    case 8:
-      return call(WeightQ8_0{});
-    case 12:
-      return call(WeightQ4_K{});
-    case 13:
-      return call(WeightQ5_K{});
-    case 14:
-      return call(WeightQ6_K{});
-    case 30:
-      return call(WeightBF16{});
-    default:
-      fail(c, cudaErrorInvalidValue, "a weight of an unknown format");
-  }
-}
 
 // Segment of a tile; the tile becomes its number within the segment.
 __device__ inline const Segment& segment_of(const Job& job, int& tile) {
@@ -84,18 +59,8 @@ __device__ inline float2 row_scale(float amax) {
   return {exp2f(static_cast<float>(exponent)), exp2f(static_cast<float>(-exponent))};
 }
 
-// Whether launch_few takes so many rows of this length.
-template <typename F>
-bool few_fits(const Context& c, const Job& job);
-template <typename F>
-void launch_few(Context& c, Job job);
-// Products of one row as one launch: q4_k or q5_k and q6_k, as models in q4_k_m and q5_k_m have
-// them for q, k and v. False, with nothing done, for others.
-bool launch_k_pair(Context& c, const Job& a, DType type, const Job& b, DType type2);
-template <typename F>
-void launch_tile(Context& c, Job job, std::byte* workspace, std::int64_t bytes);
-// False, with no output written, where it cannot.
-template <typename F>
-bool launch_many(Context& c, Job job, std::byte* workspace, std::int64_t bytes);
+// Products of one row as one launch, of the formats that models mix for q, k and v
+// (matmul_pair.cu). False, with nothing done, for others.
+bool launch_pair(Context& c, const Job& a, DType type, const Job& b, DType type2);
 
 }  // namespace vitrine::cuda

@@ -7,7 +7,7 @@
 // lane then has the sums of two rows of weights and of the groups whose scales it reads itself.
 #pragma once
 
-#include "kernels/cuda/matmul_formats.cuh"
+#include "kernels/cuda/unit.cuh"
 
 namespace vitrine::cuda {
 

@@ -4,7 +4,7 @@
 // slot; before, every lane copies its share by cp.async.
 #pragma once
 
-#include "kernels/cuda/matmul_formats.cuh"
+#include "kernels/cuda/instructions.cuh"
 
 namespace vitrine::cuda {
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/cuda/matmul_kernels.cuh"
+#include "kernels/cuda/matmul_unit.cuh"
 #include "kernels/cuda/matmul_wide.cuh"
 #include "kernels/cuda/operands.cuh"
 

@@ -2,7 +2,7 @@
 // the same tokens, straight out of shared memory. Only for weights that need no scale in between.
 #pragma once
 
-#include "kernels/cuda/matmul_formats.cuh"
+#include "kernels/cuda/unit.cuh"
 
 namespace vitrine::cuda {
 

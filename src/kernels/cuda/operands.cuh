@@ -2,8 +2,8 @@
 // it: the product that comes next (matmul_tile.cuh) then needs no kernel to prepare them.
 #pragma once
 
+#include "kernels/cuda/instructions.cuh"
 #include "kernels/cuda/matmul.h"
-#include "kernels/cuda/matmul_formats.cuh"
 
 namespace vitrine::cuda {
 
