@@ -116,6 +116,7 @@ class Arena {
     return t;
   }
   MatrixSource matrix(const Format& format, std::int64_t rows, std::int64_t cols, float scale = 1) {
+    EXPECT_EQ(cols % format.info.block, 0) << format.info.name << ": use whole_blocks()";
     Tensor values = random({rows, cols}, scale);
     auto bytes = std::make_shared<std::vector<std::byte>>(format_bytes(format.info, rows * cols));
     format.encode(values.f32(), rows * cols / format.info.block, bytes->data());

@@ -250,7 +250,8 @@ void CpuBackend::multiply_both(Worker& worker, const PackedWeight& a, const Pack
 }
 
 // 32 rows are decoded by whole blocks of the format and laid out as a panel of f32, then the
-// arithmetic of f32. For one row this costs about what reading four bytes a weight would.
+// arithmetic of f32. Decoding when used costs no memory; measured on Zen 4, one row takes four
+// times as long as with panels of f32, 64 rows a third longer.
 void CpuBackend::multiply_rows(Worker& worker, const PackedWeight& w, std::int64_t p,
                                const float* x, int M, float* acc) {
   const Format& format = *find_format(w.dtype());
