@@ -6,7 +6,7 @@
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/ops.h"
-#include "kernels/cuda/table.h"
+#include "kernels/cuda/weight.h"
 
 namespace vitrine::cuda {
 namespace {
