@@ -4,18 +4,6 @@
 
 namespace vitrine {
 
-ModelInfo model_info(std::string arch, const DecoderConfig& c) {
-  return {std::move(arch), c.layers, c.dim, c.heads, c.vocab, c.context};
-}
-
-Status Model::adopt(WeightLoader& w) {
-  w.refuse_unbound();
-  VT_RETURN_IF_ERROR(w.status());
-  totals_ = w.totals();
-  buffers_ = w.take_buffers();
-  return Ok{};
-}
-
 Result<const Arch*> find_arch(const ModelFile& file) {
   std::string known;
   for (const Arch* arch : all_archs()) {
@@ -34,7 +22,7 @@ Result<const Arch*> find_arch(const ModelFile& file) {
 Result<std::unique_ptr<Model>> load_model(const ModelFile& file, Device& device,
                                           const ModelOptions& options) {
   VT_TRY(const Arch* arch, find_arch(file));
-  return arch->load(file, device, options);
+  return arch->load(arch->name, file, device, options);
 }
 
 }  // namespace vitrine

@@ -1,113 +1,48 @@
 // Qwen 3, dense. HF: modeling_qwen3.py.
 // Llama with RMS norms of each head of q and k; where asked for, sliding windows from some layer
 // on.
-#include <cmath>
-
 #include "models/model.h"
-#include "nn/layer_loader.h"
-#include "nn/rope.h"
+#include "nn/decoder.h"
 
 namespace vitrine {
 namespace {
 
-struct Config : DecoderConfig {
-  RopeConfig rope = {};
-  std::vector<int> windows = {};  // by layer, 0: full attention
-  Activation activation = Activation::kSilu;
-};
-
-const Name kEmbedding{"token_embd.weight", "model.embed_tokens.weight"};
-
-Result<Config> read_config(const ModelFile& file) {
-  ConfigReader r(file);
-  Config c{read_decoder_config(r, kEmbedding)};
-  c.rope = read_rope(r, c.head_dim, c.context);
-  int window = r.nullable_integer_or({"", "sliding_window"}, 1, 1 << 28, 4096);
-  int first = r.integer_or({"", "max_window_layers"}, 0, 1 << 20, 28);
-  if (!r.boolean_or({"", "use_sliding_window"}, false)) window = 0;
-  c.windows = read_windows(r, c.layers, window, [&](int i) { return i >= first; });
-  c.activation = read_activation(r, "hidden_act", Activation::kSilu);
-  VT_RETURN_IF_ERROR(r.status());
-  return c;
-}
-
-struct Layer {
-  Norm attn_norm, ffn_norm;
+struct Qwen3 {
+  Norm attn_norm;
   Attention attn;
+  Norm ffn_norm;
   GatedFfn ffn;
-};
 
-Layer bind_layer(WeightLoader& w, const Config& c, int i) {
-  LayerLoader l{w, c, i};
-  AttentionParams params{.scale = 1 / std::sqrt(static_cast<float>(c.head_dim)),
-                         .window = c.windows[i]};
-  Layer layer{.attn_norm = l.norm("attn_norm", "input_layernorm"),
-              .ffn_norm = l.norm("ffn_norm", "post_attention_layernorm"),
-              .attn = l.attention(params),
-              .ffn = l.gated_ffn(c.activation)};
-  layer.attn.q_norm = l.norm("attn_q_norm", "self_attn.q_norm", c.head_dim);
-  layer.attn.k_norm = l.norm("attn_k_norm", "self_attn.k_norm", c.head_dim);
-  return layer;
-}
-
-class Qwen3 final : public Model {
- public:
-  static Result<std::unique_ptr<Model>> load(const ModelFile& file, Device& device,
-                                             const ModelOptions& options);
-  CacheSpec cache_spec(int layer) const override {
-    return {c_.kv_heads, c_.head_dim, c_.windows[layer]};
+  static DecoderConfig config(ConfigReader& r) {
+    DecoderConfig c = read_decoder_config(r);
+    c.rope = read_rope(r, c.head_dim, c.context);
+    int window = r.nullable_integer_or({"", "sliding_window"}, 1, 1 << 28, 4096);
+    int first = r.integer_or({"", "max_window_layers"}, 0, 1 << 20, 28);
+    if (!r.boolean_or({"", "use_sliding_window"}, false)) window = 0;
+    c.windows = read_windows(r, c.layers, window, [&](int i) { return i >= first; });
+    c.activation = read_activation(r, "hidden_act", Activation::kSilu);
+    return c;
   }
-  void forward(Ops& ops, const ModelInput& in, Tensor hidden) override;
-  void head(Ops& ops, Tensor logits, Tensor hidden) override { head_(ops, logits, hidden); }
 
- private:
-  explicit Qwen3(Config c) : Model(model_info("qwen3", c)), c_(std::move(c)) {}
-
-  Config c_;
-  std::shared_ptr<Weight> embed_;  // (V,E)
-  std::vector<Layer> layers_;
-  Norm norm_;
-  Linear head_;  // (V,E)
-  Rope rope_;
-  Stream stream_;
-  Attention::Scratch attn_;
-  GatedFfn::Scratch ffn_;
-};
-
-Result<std::unique_ptr<Model>> Qwen3::load(const ModelFile& file, Device& device,
-                                           const ModelOptions& options) {
-  VT_TRY(Config c, read_config(file));
-  std::unique_ptr<Qwen3> m(new Qwen3(c));
-  WeightLoader w(file, device, options.progress);
-  MatrixSource table = w.matrix(kEmbedding, c.vocab, c.dim);
-  m->embed_ = w.table(table);
-  for (int i = 0; i < c.layers; ++i) m->layers_.push_back(bind_layer(w, c, i));
-  m->norm_ = w.norm({"output_norm.weight", "model.norm.weight"}, c.dim, c.eps);
-  m->head_ = w.head({"output.weight", "lm_head.weight"}, table);
-  int T = options.max_tokens;
-  m->rope_ = Rope(w, c.rope, options.context, T);
-  m->stream_ = Stream::scratch(w, T, c.dim);
-  m->attn_ = Attention::scratch(w, T, c.q_dim(), c.kv_dim());
-  m->ffn_ = GatedFfn::scratch(w, T, c.ffn);
-  VT_RETURN_IF_ERROR(m->adopt(w));
-  return std::unique_ptr<Model>(std::move(m));
-}
-
-void Qwen3::forward(Ops& ops, const ModelInput& in, Tensor hidden) {
-  Stream stream = stream_.rows(in.tokens());  // (T,E) each
-  ops.embed(stream.x, *embed_, in.ids);
-  Tensor rope = rope_(ops, in.positions);
-  for (int i = 0; i < c_.layers; ++i) {
-    const Layer& l = layers_[i];
-    l.attn.residual(ops, in, i, stream, l.attn_norm, rope, attn_);
-    l.ffn.residual(ops, stream, l.ffn_norm, ffn_);
+  static Qwen3 bind(LayerLoader& l, const DecoderConfig& c) {
+    Qwen3 layer{.attn_norm = l.norm("attn_norm", "input_layernorm"),
+                .attn = l.attention(),
+                .ffn_norm = l.norm("ffn_norm", "post_attention_layernorm"),
+                .ffn = l.gated_ffn()};
+    layer.attn.q_norm = l.norm("attn_q_norm", "self_attn.q_norm", c.head_dim);
+    layer.attn.k_norm = l.norm("attn_k_norm", "self_attn.k_norm", c.head_dim);
+    return layer;
   }
-  norm_.rms(ops, hidden, stream.x, in.out_rows);
-}
+
+  void forward(Step& s) const {
+    attn.residual(s, attn_norm);
+    ffn.residual(s, ffn_norm);
+  }
+};
 
 }  // namespace
 
 extern const Arch kArch_qwen3;
-const Arch kArch_qwen3{"qwen3", {"qwen3"}, {"Qwen3ForCausalLM"}, Qwen3::load};
+const Arch kArch_qwen3{"qwen3", {"qwen3"}, {"Qwen3ForCausalLM"}, Decoder<Qwen3>::load};
 
 }  // namespace vitrine

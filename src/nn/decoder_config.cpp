@@ -1,5 +1,7 @@
 #include "nn/decoder_config.h"
 
+#include <cmath>
+
 namespace vitrine {
 namespace {
 
@@ -39,7 +41,8 @@ void refuse_unknown(ConfigReader& c) {
 
 }  // namespace
 
-DecoderConfig read_decoder_config(ConfigReader& c, const Name& embedding, const DecoderKeys& keys) {
+DecoderConfig read_decoder_config(ConfigReader& c, const DecoderKeys& keys,
+                                  const DecoderNames& names) {
   const DecoderConfig missing = c.gguf() ? DecoderConfig{.eps = 0} : keys.hf_missing;
   auto integer = [&](Key key, int max, int otherwise) {
     return otherwise > 0 ? c.integer_or(key, 1, max, otherwise) : c.integer(key, 1, max);
@@ -55,8 +58,10 @@ DecoderConfig read_decoder_config(ConfigReader& c, const Name& embedding, const 
     d.eps = c.number_or(keys.eps, 0, 1, missing.eps);
   else if (!keys.eps.gguf.empty() || !keys.eps.hf.empty())
     d.eps = c.number(keys.eps, 0, 1);
-  d.vocab = read_vocab(c, embedding);
+  d.names = names;
+  d.vocab = read_vocab(c, names.embedding);
   d.head_dim = read_head_dim(c, d, keys.head_dim, missing.head_dim);
+  d.attention_scale = 1 / std::sqrt(static_cast<float>(d.head_dim));
   if (d.head_dim > 1024 || d.heads % d.kv_heads != 0)
     c.fail(make_error(ErrorCode::kMalformed,
                       "{}: {} heads over {} kv heads of width {}; heads must be a multiple and the "

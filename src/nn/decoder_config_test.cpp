@@ -12,25 +12,23 @@ using test::hf_model;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const Name kEmbedding{"token_embd.weight", "model.embed_tokens.weight"};
-
 std::unique_ptr<ModelFile> with_config(const std::string& more) {
   return hf_model(R"({"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 4,
       "intermediate_size": 16, "max_position_embeddings": 32, "rms_norm_eps": 1e-6)" +
                       more + "}",
-                  {{kEmbedding.hf, {10, 8}}});
+                  {{"model.embed_tokens.weight", {10, 8}}});
 }
 
 std::string refusal(const ModelFile& file, const DecoderKeys& keys = {}) {
   ConfigReader c(file);
-  read_decoder_config(c, kEmbedding, keys);
+  read_decoder_config(c, keys);
   return c.status().ok() ? "accepted" : c.status().error().message;
 }
 
 TEST(DecoderConfig, FillsInWhatFilesMayLeaveOut) {
   auto file = with_config("");
   ConfigReader c(*file);
-  DecoderConfig d = read_decoder_config(c, kEmbedding);
+  DecoderConfig d = read_decoder_config(c);
   ASSERT_TRUE(c.status().ok()) << c.status().error().message;
   EXPECT_EQ(d.vocab, 10);
   EXPECT_EQ(d.kv_heads, 4);
@@ -51,7 +49,7 @@ TEST(DecoderConfig, ReadsGgufKeysOfItsArchitecture) {
                   .tensor({"token_embd.weight", {10, 8}})
                   .open();
   ConfigReader c(*file);
-  DecoderConfig d = read_decoder_config(c, kEmbedding);
+  DecoderConfig d = read_decoder_config(c);
   ASSERT_TRUE(c.status().ok()) << c.status().error().message;
   EXPECT_EQ(d.layers, 3);
   EXPECT_EQ(d.kv_heads, 1);
@@ -66,7 +64,7 @@ TEST(DecoderConfig, FindsTheTextModelOfAMultimodalOne) {
       "intermediate_size": 16, "max_position_embeddings": 32, "rms_norm_eps": 1e-6}})",
                        {{"language_model.model.embed_tokens.weight", {10, 8}}});
   ConfigReader c(*file);
-  DecoderConfig d = read_decoder_config(c, kEmbedding);
+  DecoderConfig d = read_decoder_config(c);
   ASSERT_TRUE(c.status().ok()) << c.status().error().message;
   EXPECT_EQ(d.layers, 2);
   EXPECT_EQ(d.vocab, 10);

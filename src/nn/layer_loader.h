@@ -16,9 +16,6 @@ struct LayerLoader {
   WeightLoader& w;
   const DecoderConfig& c;
   int layer;
-  std::string_view hf_prefix = "model.layers";
-  float norm_offset = 0;        // added to the weights of norms
-  bool adjacent_pairs = false;  // the file's rotary pairs of q and k are rows (2i, 2i+1)
 
   Name weight(std::string_view gguf, std::string_view hf) const;
   Name bias(std::string_view gguf, std::string_view hf) const;
@@ -29,17 +26,17 @@ struct LayerLoader {
   Norm norm(std::string_view gguf, std::string_view hf) { return norm(gguf, hf, c.dim); }
 
   // q, k, v and the output projection under their usual names, apart or fused.
-  Attention attention(const AttentionParams& params, std::string_view hf_out = "self_attn.o_proj");
+  Attention attention(std::string_view hf_out = "self_attn.o_proj");
   // The same with rows of q, k, v below each other in one matrix. `bias` may be empty.
-  Attention attention(const AttentionParams& params, const MatrixSource& qkv,
-                      const std::vector<float>& bias, Linear out);
-  GatedFfn gated_ffn(Activation activation);
+  Attention attention(const MatrixSource& qkv, const std::vector<float>& bias, Linear out);
+  GatedFfn gated_ffn();
   // The same with the rows of gate above those of up in one matrix.
-  GatedFfn fused_gated_ffn(Activation activation);
+  GatedFfn fused_gated_ffn();
+  Mlp mlp(std::string_view hf_up, std::string_view hf_down, bool transposed = false);
 
  private:
   Linear rotary(MatrixSource m, std::vector<float> bias, int heads);
-  Attention shape_of_attention(const AttentionParams& params) const;
+  Attention empty_attention() const;
 };
 
 }  // namespace vitrine

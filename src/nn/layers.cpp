@@ -1,6 +1,6 @@
 #include "nn/layers.h"
 
-#include "nn/weight_loader.h"
+#include "base/check.h"
 
 namespace vitrine {
 namespace {
@@ -9,74 +9,69 @@ namespace {
 // is done here.
 Tensor head_norm(Ops& ops, const Norm& norm, Tensor x, std::int64_t head_dim) {
   if (!norm.defined() || norm.w.dim(0) == head_dim) return norm.w;
-  norm.rms(ops, x, x);
+  norm(ops, x, x);
   return {};
 }
 
 }  // namespace
 
-Stream Stream::scratch(WeightLoader& w, int max_tokens, int dim) {
-  return {w.activations({max_tokens, dim}), w.activations({max_tokens, dim}),
-          w.activations({max_tokens, dim})};
+Activations Activations::rows(std::int64_t n) const {
+  auto first = [n](const Tensor& t) { return t.defined() ? t.rows(n) : t; };
+  return {first(x), first(h),    first(d),   first(q), first(k),
+          first(v), first(attn), first(ffn), first(up)};
 }
 
-Attention::Scratch Attention::scratch(WeightLoader& w, int max_tokens, int q_dim, int kv_dim) {
-  return {w.activations({max_tokens, q_dim}), w.activations({max_tokens, kv_dim}),
-          w.activations({max_tokens, kv_dim}), w.activations({max_tokens, q_dim})};
+void Norm::operator()(Ops& ops, Tensor out, Tensor x) const {
+  if (kind == NormKind::kRms)
+    ops.rms_norm(out, x, w, eps);
+  else
+    ops.layer_norm(out, x, w, b, eps);
 }
 
-GatedFfn::Scratch GatedFfn::scratch(WeightLoader& w, int max_tokens, int ffn) {
-  return {w.activations({max_tokens, ffn}), w.activations({max_tokens, ffn})};
+void Norm::of_rows(Ops& ops, Tensor out, Tensor x, Tensor rows) const {
+  if (defined() && kind == NormKind::kRms) return ops.gather_rms_norm(out, x, rows, w, eps);
+  ops.gather_rows(out, x, rows);
+  if (defined()) (*this)(ops, out, out);
 }
 
-Mlp::Scratch Mlp::scratch(WeightLoader& w, int max_tokens, int ffn) {
-  return {w.activations({max_tokens, ffn})};
+InputNorm Norm::before(Tensor scratch) const {
+  VT_CHECK(kind == NormKind::kRms, "only RMS norms are part of a product");
+  return {w, eps, scratch};
 }
 
-Tensor Attention::heads_of(Ops& ops, const ModelInput& in, int layer, Tensor x,
-                           const InputNorm& norm, Tensor rope, const Scratch& s) const {
-  std::int64_t T = x.dim(0), H = heads, K = kv_heads, D = head_dim;
-  Tensor qs = s.q.rows(T), ks = s.k.rows(T), vs = s.v.rows(T), as = s.out.rows(T);
-  MatmulPart parts[] = {
-      {qs, q.weight.get(), q.bias}, {ks, k.weight.get(), k.bias}, {vs, v.weight.get(), v.bias}};
-  ops.matmul_group(parts, x, norm);
-  HeadNorms norms{head_norm(ops, q_norm, qs, D), head_norm(ops, k_norm, ks, D), q_norm.eps};
-  Tensor qh = qs.view({T, H, D}), kh = ks.view({T, K, D}), vh = vs.view({T, K, D});
-  const KvCache& cache = in.caches[layer];
-  const KvIndex& index = in.groups[in.group_of[layer]];
-  ops.attend(as.view({T, H, D}), qh, kh, vh, norms, rope, cache, index, params);
-  return as;
+void Attention::attend(Step& s, Tensor x, const InputNorm& norm) const {
+  const std::int64_t T = x.dim(0), H = heads, K = kv_heads, D = head_dim;
+  Linear::group(s.ops, {{s.q, q}, {s.k, k}, {s.v, v}}, x, norm);
+  HeadNorms norms{head_norm(s.ops, q_norm, s.q, D), head_norm(s.ops, k_norm, s.k, D), q_norm.eps};
+  s.ops.attend(s.attn.view({T, H, D}), s.q.view({T, H, D}), s.k.view({T, K, D}),
+               s.v.view({T, K, D}), norms, s.rope, s.in.caches[s.layer],
+               s.in.groups[s.in.group_of[s.layer]], params);
 }
 
-void Attention::operator()(Ops& ops, const ModelInput& in, int layer, Tensor out, Tensor x,
-                           Tensor rope, const Scratch& s) const {
-  o(ops, out, heads_of(ops, in, layer, x, {}, rope, s));
+void Attention::operator()(Step& s, Tensor out, Tensor x) const {
+  attend(s, x, {});
+  o(s.ops, out, s.attn);
 }
 
-void Attention::residual(Ops& ops, const ModelInput& in, int layer, const Stream& stream,
-                         const Norm& norm, Tensor rope, const Scratch& s) const {
-  Tensor as = heads_of(ops, in, layer, stream.x, norm.before(stream.h), rope, s);
-  ops.matmul_add(stream.x, stream.d, as, *o.weight, o.bias);
+void Attention::residual(Step& s, const Norm& norm) const {
+  attend(s, s.x, norm.before(s.h));
+  o.add(s.ops, s.x, s.d, s.attn);
 }
 
-void GatedFfn::operator()(Ops& ops, Tensor out, Tensor x, const Scratch& s) const {
-  Tensor g = s.gate.rows(x.dim(0)), u = s.up.rows(x.dim(0));
-  ops.matmul_glu(g, u, x, {}, *gate.weight, gate.bias, *up.weight, up.bias, activation);
-  down(ops, out, g);
+void GatedFfn::operator()(Step& s, Tensor out, Tensor x) const {
+  Linear::glu(s.ops, s.ffn, s.up, x, {}, gate, up, activation);
+  down(s.ops, out, s.ffn);
 }
 
-void GatedFfn::residual(Ops& ops, const Stream& stream, const Norm& norm, const Scratch& s) const {
-  Tensor g = s.gate.rows(stream.x.dim(0)), u = s.up.rows(stream.x.dim(0));
-  ops.matmul_glu(g, u, stream.x, norm.before(stream.h), *gate.weight, gate.bias, *up.weight,
-                 up.bias, activation);
-  ops.matmul_add(stream.x, stream.d, g, *down.weight, down.bias);
+void GatedFfn::residual(Step& s, const Norm& norm) const {
+  Linear::glu(s.ops, s.ffn, s.up, s.x, norm.before(s.h), gate, up, activation);
+  down.add(s.ops, s.x, s.d, s.ffn);
 }
 
-void Mlp::operator()(Ops& ops, Tensor out, Tensor x, const Scratch& s) const {
-  Tensor u = s.up.rows(x.dim(0));
-  up(ops, u, x);
-  ops.activate(u, activation);
-  down(ops, out, u);
+void Mlp::operator()(Step& s, Tensor out, Tensor x) const {
+  up(s.ops, s.ffn, x);
+  s.ops.activate(s.ffn, activation);
+  down(s.ops, out, s.ffn);
 }
 
 }  // namespace vitrine

@@ -1,15 +1,12 @@
-// Layers: weights bound to backend calls. A layer never asks which model it is in.
+// Layers: weights bound to ops. A layer never asks which model it is in.
 #pragma once
 
-#include <memory>
 #include <span>
-#include <vector>
 
 #include "kernels/ops.h"
+#include "nn/linear.h"
 
 namespace vitrine {
-
-class WeightLoader;
 
 // What a step hands to a model. Tensors at fixed addresses, filled by the runner.
 struct ModelInput {
@@ -22,30 +19,36 @@ struct ModelInput {
   std::int64_t tokens() const { return ids.dim(0); }
 };
 
-struct Linear {
-  std::unique_ptr<Weight> weight;  // (N, K)
-  Tensor bias;                     // (N) or undefined
-  void operator()(Ops& ops, Tensor out, Tensor x) const { ops.matmul(out, x, *weight, bias); }
+// The activations of a decoder, rows of a step.
+struct Activations {
+  Tensor x, h, d;        // (T,E): the residual, normed rows, what a layer adds
+  Tensor q, k, v, attn;  // (T,H*D), (T,K*D), (T,K*D), (T,H*D)
+  Tensor ffn, up;        // (T,F); up: of gated FFNs only
+  // The first n rows of each.
+  Activations rows(std::int64_t n) const;
 };
+
+// A step on its way through the layers.
+struct Step : Activations {
+  Ops& ops;
+  const ModelInput& in;
+  int layer = 0;
+  Tensor rope = {};  // (T,R/2,2) of this layer; undefined: positions are not rotated
+};
+
+enum class NormKind { kRms, kLayer };
 
 struct Norm {
   Tensor w, b;  // (E); b may be undefined
   float eps = 0;
+  NormKind kind = NormKind::kRms;
   bool defined() const { return w.defined(); }
-  void rms(Ops& ops, Tensor out, Tensor x) const { ops.rms_norm(out, x, w, eps); }
-  void rms(Ops& ops, Tensor out, Tensor x, Tensor rows) const {
-    ops.gather_rms_norm(out, x, rows, w, eps);
-  }
-  void layer(Ops& ops, Tensor out, Tensor x) const { ops.layer_norm(out, x, w, b, eps); }
-  // As part of a product.
-  InputNorm before(Tensor scratch) const { return {w, eps, scratch}; }
-};
-
-// The rows of a step on their way through the layers, (T,E) each.
-struct Stream {
-  Tensor x, h, d;  // residual, normed, delta
-  static Stream scratch(WeightLoader& w, int max_tokens, int dim);
-  Stream rows(std::int64_t n) const { return {x.rows(n), h.rows(n), d.rows(n)}; }
+  // out, x (T,E); out may be x.
+  void operator()(Ops& ops, Tensor out, Tensor x) const;
+  // out (M,E) of the rows (M) of x (T,E). Not defined: the rows as they are.
+  void of_rows(Ops& ops, Tensor out, Tensor x, Tensor rows) const;
+  // As part of a product; RMS norms only.
+  InputNorm before(Tensor scratch) const;
 };
 
 // Self-attention: projections, optional norms of q and k, optional rotary, cache, output
@@ -57,45 +60,30 @@ struct Attention {
   // Of width head_dim (each head) or heads * head_dim (all of q); undefined: none.
   Norm q_norm = {}, k_norm = {};
 
-  struct Scratch {
-    Tensor q, k, v, out;  // (max T, H*D), (max T, K*D), (max T, K*D), (max T, H*D)
-  };
-  static Scratch scratch(WeightLoader& w, int max_tokens, int q_dim, int kv_dim);
-  // out (T,E) = attention of x (T,E) in layer `layer`. `rope`: (T,R/2,2), undefined for none.
-  void operator()(Ops& ops, const ModelInput& in, int layer, Tensor out, Tensor x, Tensor rope,
-                  const Scratch& s) const;
-  // x += attention of x, RMS-normed.
-  void residual(Ops& ops, const ModelInput& in, int layer, const Stream& stream, const Norm& norm,
-                Tensor rope, const Scratch& s) const;
+  // out = attention of x.                      out, x (T,E)
+  void operator()(Step& s, Tensor out, Tensor x) const;
+  // s.x += attention of norm(s.x).
+  void residual(Step& s, const Norm& norm) const;
 
  private:
-  // All but the output projection; (T,H*D).
-  Tensor heads_of(Ops& ops, const ModelInput& in, int layer, Tensor x, const InputNorm& norm,
-                  Tensor rope, const Scratch& s) const;
+  // All but the output projection, to s.attn.
+  void attend(Step& s, Tensor x, const InputNorm& norm) const;
 };
 
 // down(activation(gate(x)) * up(x))
 struct GatedFfn {
   Activation activation = Activation::kSilu;
   Linear gate = {}, up = {}, down = {};
-  struct Scratch {
-    Tensor gate, up;  // (max T, F)
-  };
-  static Scratch scratch(WeightLoader& w, int max_tokens, int ffn);
-  void operator()(Ops& ops, Tensor out, Tensor x, const Scratch& s) const;
-  // x += the same of x, RMS-normed.
-  void residual(Ops& ops, const Stream& stream, const Norm& norm, const Scratch& s) const;
+  void operator()(Step& s, Tensor out, Tensor x) const;
+  // s.x += the same of norm(s.x).
+  void residual(Step& s, const Norm& norm) const;
 };
 
 // down(activation(up(x)))
 struct Mlp {
   Activation activation = Activation::kGelu;
   Linear up = {}, down = {};
-  struct Scratch {
-    Tensor up;  // (max T, F)
-  };
-  static Scratch scratch(WeightLoader& w, int max_tokens, int ffn);
-  void operator()(Ops& ops, Tensor out, Tensor x, const Scratch& s) const;
+  void operator()(Step& s, Tensor out, Tensor x) const;
 };
 
 }  // namespace vitrine

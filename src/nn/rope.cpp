@@ -204,6 +204,7 @@ Rope::Rope(WeightLoader& w, RopeConfig config, int context, int max_tokens) {
 }
 
 Tensor Rope::operator()(Ops& ops, Tensor positions) const {
+  if (!table_.defined()) return {};
   Tensor table = table_.rows(positions.dim(0));
   ops.rope_table(table, positions, inv_freq_, scale_);
   return table;

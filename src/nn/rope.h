@@ -40,13 +40,13 @@ struct RopeFrequencies {
 // short and long factors.
 RopeFrequencies rope_frequencies(const RopeConfig& config, int context);
 
-// Frequencies on the backend, and the step's table.
+// Frequencies on the device, and the step's table. Without a configuration: no rotation.
 class Rope {
  public:
   Rope() = default;
   // Includes what GGUF files keep as tensors: llama3's and longrope's factors.
   Rope(WeightLoader& w, RopeConfig config, int context, int max_tokens);
-  // (T,R/2,2), valid until the next call.
+  // (T,R/2,2), valid until the next call; undefined without rotation.
   Tensor operator()(Ops& ops, Tensor positions) const;
 
  private:

@@ -75,33 +75,45 @@ const TensorInfo* WeightLoader::get(const Name& name, Shape shape) {
   return info;
 }
 
+MatrixSource WeightLoader::rows_of(const TensorInfo& info, const std::byte* data, std::int64_t rows,
+                                   std::int64_t cols) {
+  const std::int64_t stride = format_bytes(find_format(info.dtype)->info, cols);
+  MatrixSource m{.name = info.name, .dtype = info.dtype, .cols = cols, .row_data = {}, .owner = {}};
+  for (std::int64_t r = 0; r < rows; ++r) m.row_data.push_back(data + r * stride);
+  return m;
+}
+
 MatrixSource WeightLoader::matrix(const Name& name, std::int64_t rows, std::int64_t cols,
                                   bool transposed) {
-  MatrixSource m;
-  m.cols = cols;
+  const MatrixSource none{.name = {}, .cols = cols, .row_data = {}, .owner = {}};
   const TensorInfo* info = get(name, transposed ? Shape{cols, rows} : Shape{rows, cols});
-  if (info == nullptr) return m;
-  const FormatInfo& format = find_format(info->dtype)->info;
-  m.name = info->name;
-  m.dtype = info->dtype;
-  m.row_data.resize(rows);
+  if (info == nullptr) return none;
   const std::byte* data = info->data.data();
-  std::int64_t stride = format_bytes(format, cols);
-  if (transposed) {
-    if (format.block != 1) {
-      fail(make_error(ErrorCode::kUnsupported, "tensor '{}' of type {} would have to be transposed",
-                      info->name, format.name));
-      return m;
-    }
-    auto copy = std::make_shared<std::vector<std::byte>>(info->data.size());
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < cols; ++c)
-        std::memcpy(copy->data() + (r * cols + c) * format.bytes,
-                    data + (c * rows + r) * format.bytes, format.bytes);
-    data = copy->data();
-    m.owner = copy;
+  if (!transposed) return rows_of(*info, data, rows, cols);
+  const FormatInfo& format = find_format(info->dtype)->info;
+  if (format.block != 1) {
+    fail(make_error(ErrorCode::kUnsupported, "tensor '{}' of type {} would have to be transposed",
+                    info->name, format.name));
+    return none;
   }
-  for (std::int64_t r = 0; r < rows; ++r) m.row_data[r] = data + r * stride;
+  auto copy = std::make_shared<std::vector<std::byte>>(info->data.size());
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < cols; ++c)
+      std::memcpy(copy->data() + (r * cols + c) * format.bytes,
+                  data + (c * rows + r) * format.bytes, format.bytes);
+  MatrixSource m = rows_of(*info, copy->data(), rows, cols);
+  m.owner = copy;
+  return m;
+}
+
+MatrixSource WeightLoader::stacked_matrix(const Name& name, std::int64_t index, std::int64_t count,
+                                          std::int64_t rows, std::int64_t cols) {
+  VT_CHECK(index >= 0 && index < count, "matrix {} of a stack of {}", index, count);
+  const TensorInfo* info = get(name, Shape{count, rows, cols});
+  if (info == nullptr) return {.name = {}, .cols = cols, .row_data = {}, .owner = {}};
+  const std::int64_t bytes = format_bytes(find_format(info->dtype)->info, rows * cols);
+  MatrixSource m = rows_of(*info, info->data.data() + index * bytes, rows, cols);
+  m.name += fmt::format("[{}]", index);
   return m;
 }
 
@@ -155,37 +167,34 @@ std::vector<float> WeightLoader::floats(const Name& name, std::int64_t n) {
 }
 
 Linear WeightLoader::pack(const MatrixSource& m, std::vector<float> bias, WeightUse use) {
-  Linear linear;
-  if (error_) return linear;
+  if (error_) return {};
   auto packed = device_.pack(m, use);
   if (!packed.ok()) {
     fail(packed.error());
-    return linear;
+    return {};
   }
-  linear.weight = std::move(packed).value();
-  if (!bias.empty()) linear.bias = vector(bias);
   totals_.packed_bytes += device_.packed_bytes(m.dtype, m.rows(), m.cols, use);
-  if (progress_) progress_(linear.weight->bytes());
-  return linear;
+  if (progress_) progress_((*packed)->bytes());
+  return {std::move(packed).value(), bias.empty() ? Tensor{} : vector(bias)};
 }
 
 Linear WeightLoader::linear(const MatrixSource& m, std::vector<float> bias) {
   Linear linear = pack(m, std::move(bias), WeightUse::kMatmul);
-  if (linear.weight) {
-    const std::int64_t n = linear.weight->rows() * linear.weight->cols();
+  if (const Weight* weight = linear.weight()) {
+    const std::int64_t n = weight->rows() * weight->cols();
     totals_.matmul_weights += n;
     if ((matmul_weights_[m.dtype] += n) > matmul_weights_[totals_.matmul_type])
       totals_.matmul_type = m.dtype;
-    totals_.matmul_bytes += linear.weight->bytes();
+    totals_.matmul_bytes += weight->bytes();
   }
   return linear;
 }
 
 Linear WeightLoader::head(const MatrixSource& m, std::vector<float> bias) {
   Linear linear = pack(m, std::move(bias), WeightUse::kHead);
-  if (linear.weight) {
-    totals_.head_weights += linear.weight->rows() * linear.weight->cols();
-    totals_.head_bytes += linear.weight->bytes();
+  if (const Weight* weight = linear.weight()) {
+    totals_.head_weights += weight->rows() * weight->cols();
+    totals_.head_bytes += weight->bytes();
   }
   return linear;
 }
@@ -232,9 +241,10 @@ Tensor WeightLoader::vector(const std::vector<float>& values) {
   return t;
 }
 
-Norm WeightLoader::norm(const Name& weight, std::int64_t n, float eps, const Name& bias,
-                        float offset) {
+Norm WeightLoader::norm(NormKind kind, const Name& weight, std::int64_t n, float eps,
+                        const Name& bias, float offset) {
   Norm norm;
+  norm.kind = kind;
   std::vector<float> w = floats(weight, n);
   for (float& value : w) value += offset;
   norm.w = vector(w);

@@ -40,7 +40,10 @@ class WeightLoader {
   // The rows of a matrix, (rows, cols). `transposed`: the file holds (cols, rows).
   MatrixSource matrix(const Name& name, std::int64_t rows, std::int64_t cols,
                       bool transposed = false);
-  // Rows [first, first + n) of it.
+  // The rows of matrix `index` of a stack (count, rows, cols), as files hold the experts of a layer.
+  MatrixSource stacked_matrix(const Name& name, std::int64_t index, std::int64_t count,
+                              std::int64_t rows, std::int64_t cols);
+  // Rows [first, first + n) of a matrix.
   static MatrixSource slice(const MatrixSource& m, std::int64_t first, std::int64_t n);
   // Undoes GGUF's order of llama's q and k: its rotary pairs are neighbours (2i, 2i+1), ours are
   // (i, i + D/2). Row order within each head of `head_dim` rows. Vectors: the same for a bias.
@@ -67,7 +70,9 @@ class WeightLoader {
   Linear head(const Name& weight, const MatrixSource& embedding);
   std::shared_ptr<Weight> table(const MatrixSource& m);
   Tensor vector(const std::vector<float>& values);
-  Norm norm(const Name& weight, std::int64_t n, float eps, const Name& bias = {}, float offset = 0);
+  // `offset` is added to the weights.
+  Norm norm(NormKind kind, const Name& weight, std::int64_t n, float eps, const Name& bias = {},
+            float offset = 0);
   // An f32 buffer of the model's own (activations).
   Tensor activations(Shape shape);
 
@@ -91,6 +96,9 @@ class WeightLoader {
  private:
   // The tensor with exactly this shape and a known format, or null with the error kept.
   const TensorInfo* get(const Name& name, Shape shape);
+  // `rows` rows from `data` on.
+  static MatrixSource rows_of(const TensorInfo& info, const std::byte* data, std::int64_t rows,
+                              std::int64_t cols);
   Tensor allocate(Shape shape);
   Linear pack(const MatrixSource& m, std::vector<float> bias, WeightUse use);
 

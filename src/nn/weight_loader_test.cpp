@@ -48,7 +48,7 @@ TEST(WeightLoader, WrongShapeIsNamedWithBothShapes) {
   EXPECT_THAT(l.error(), HasSubstr("tensor 'a.weight' has shape [2, 3], "));
   EXPECT_THAT(l.error(), HasSubstr("needs [3, 2]"));
   // What follows an error stays harmless.
-  EXPECT_EQ(l.w.linear(m).weight, nullptr);
+  EXPECT_EQ(l.w.linear(m).weight(), nullptr);
   EXPECT_TRUE(l.w.floats({"", "a.weight"}, 6).empty());
   EXPECT_FALSE(l.w.activations({4, 4}).defined());
 }
@@ -77,6 +77,21 @@ TEST(WeightLoader, SliceAndTranspose) {
   EXPECT_THAT(l.row(t, 1), ElementsAre(1, 3, 5));
 }
 
+TEST(WeightLoader, OneMatrixOfAStack) {
+  Loader l = hf({{"experts.weight", {3, 2, 4}}});
+  for (int e = 0; e < 3; ++e) {
+    MatrixSource m = l.w.stacked_matrix({"", "experts.weight"}, e, 3, 2, 4);
+    ASSERT_EQ(m.rows(), 2) << l.error();
+    EXPECT_EQ(m.name, fmt::format("experts.weight[{}]", e));
+    for (int r = 0; r < 2; ++r) {
+      const float first = static_cast<float>(8 * e + 4 * r);
+      EXPECT_THAT(l.row(m, r), ElementsAre(first, first + 1, first + 2, first + 3));
+    }
+  }
+  l.w.stacked_matrix({"", "experts.weight"}, 0, 2, 2, 4);
+  EXPECT_THAT(l.error(), HasSubstr("has shape [3, 2, 4], the configuration needs [2, 2, 4]"));
+}
+
 TEST(WeightLoader, ComputedRows) {
   Loader l = hf({{"a.weight", {1, 1}}});
   MatrixSource m = WeightLoader::computed("table", {1, 2, 3, 4, 5, 6}, 3);
@@ -98,7 +113,7 @@ TEST(WeightLoader, UnpermuteRotary) {
 
 TEST(WeightLoader, NormOffset) {
   Loader l = hf({{"n.weight", {2}, {0.5f, -1}}, {"n.bias", {2}, {3, 4}}});
-  Norm n = l.w.norm({"", "n.weight"}, 2, 1e-5f, {"", "n.bias"}, 1);
+  Norm n = l.w.norm(NormKind::kLayer, {"", "n.weight"}, 2, 1e-5f, {"", "n.bias"}, 1);
   ASSERT_EQ(l.error(), "none");
   EXPECT_EQ(n.w.f32()[0], 1.5f);
   EXPECT_EQ(n.w.f32()[1], 0);
@@ -111,13 +126,13 @@ TEST(WeightLoader, HeadIsTheEmbeddingUnlessTheFileSaysOtherwise) {
     return l.w.head({"", "lm_head.weight"}, l.w.matrix({"", "e.weight"}, 2, 1));
   };
   Loader tied = hf(tensors);
-  EXPECT_THAT(tied.row(*head_of(tied).weight, 1), ElementsAre(2));
+  EXPECT_THAT(tied.row(*head_of(tied).weight(), 1), ElementsAre(2));
   Loader denied = hf(tensors, R"({"tie_word_embeddings": false})");
   head_of(denied);
   EXPECT_THAT(denied.error(), HasSubstr("'lm_head.weight' is missing"));
   tensors.push_back({"lm_head.weight", {2, 1}, {3, 4}});
   Loader own = hf(tensors);
-  EXPECT_THAT(own.row(*head_of(own).weight, 1), ElementsAre(4));
+  EXPECT_THAT(own.row(*head_of(own).weight(), 1), ElementsAre(4));
 }
 
 TEST(FindTensor, KnowsHuggingFacesVariants) {
@@ -165,19 +180,20 @@ TEST(LayerLoader, FusedEqualsSeparate) {
                      {p + "mlp.gate_up_proj.weight", {4, 1}, {1, 2, 3, 4}},
                      {p + "mlp.down_proj.weight", {1, 2}}});
   LayerLoader a{separate.w, c, 0}, b{fused.w, c, 0};
-  Attention x = a.attention({}), y = b.attention({});
-  GatedFfn f = a.gated_ffn(Activation::kSilu), g = b.fused_gated_ffn(Activation::kSilu);
+  Attention x = a.attention(), y = b.attention();
+  GatedFfn f = a.gated_ffn(), g = b.fused_gated_ffn();
   ASSERT_EQ(separate.error(), "none");
   ASSERT_EQ(fused.error(), "none");
-  for (int r = 0; r < 4; ++r) EXPECT_EQ(separate.row(*x.q.weight, r), fused.row(*y.q.weight, r));
+  for (int r = 0; r < 4; ++r)
+    EXPECT_EQ(separate.row(*x.q.weight(), r), fused.row(*y.q.weight(), r));
   for (int r = 0; r < 2; ++r) {
-    EXPECT_EQ(separate.row(*x.k.weight, r), fused.row(*y.k.weight, r));
-    EXPECT_EQ(separate.row(*x.v.weight, r), fused.row(*y.v.weight, r));
-    EXPECT_EQ(separate.row(*f.gate.weight, r), fused.row(*g.gate.weight, r));
-    EXPECT_EQ(separate.row(*f.up.weight, r), fused.row(*g.up.weight, r));
-    EXPECT_EQ(x.k.bias.f32()[r], y.k.bias.f32()[r]);
+    EXPECT_EQ(separate.row(*x.k.weight(), r), fused.row(*y.k.weight(), r));
+    EXPECT_EQ(separate.row(*x.v.weight(), r), fused.row(*y.v.weight(), r));
+    EXPECT_EQ(separate.row(*f.gate.weight(), r), fused.row(*g.gate.weight(), r));
+    EXPECT_EQ(separate.row(*f.up.weight(), r), fused.row(*g.up.weight(), r));
+    EXPECT_EQ(x.k.bias().f32()[r], y.k.bias().f32()[r]);
   }
-  EXPECT_FALSE(x.q.bias.defined());
+  EXPECT_FALSE(x.q.bias().defined());
 }
 
 // llama's GGUF files: q, k and their biases change order, v does not.
@@ -190,18 +206,17 @@ TEST(LayerLoader, AdjacentPairsConcernQueriesAndKeys) {
                .tensor({"blk.0.attn_v.weight", {4, 1}})
                .tensor({"blk.0.attn_output.weight", {1, 4}})
                .open());
-  LayerLoader layer{l.w, c, 0};
-  layer.adjacent_pairs = true;
-  Attention a = layer.attention({});
+  c.adjacent_pairs = true;
+  Attention a = LayerLoader{l.w, c, 0}.attention();
   ASSERT_EQ(l.error(), "none");
   std::vector<float> q, v;
   for (int r = 0; r < 4; ++r) {
-    q.push_back(l.row(*a.q.weight, r)[0]);
-    v.push_back(l.row(*a.v.weight, r)[0]);
+    q.push_back(l.row(*a.q.weight(), r)[0]);
+    v.push_back(l.row(*a.v.weight(), r)[0]);
   }
   EXPECT_THAT(q, ElementsAre(0, 2, 1, 3));
   EXPECT_THAT(v, ElementsAre(0, 1, 2, 3));
-  EXPECT_EQ(a.k.bias.f32()[1], 2);
+  EXPECT_EQ(a.k.bias().f32()[1], 2);
 }
 
 }  // namespace
