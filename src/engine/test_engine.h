@@ -3,59 +3,27 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <random>
 
 #include "engine/engine.h"
-#include "nn/test_model.h"
+#include "nn/test_llama.h"
 
 namespace vitrine::test {
 
-inline constexpr int kVocab = 61, kDim = 32, kFfn = 48, kHeads = 4, kKvHeads = 2, kHeadDim = 8,
-                     kLayers = 2;
-inline constexpr int kContext = 256, kWindow = 20, kEos = 2, kNanToken = 60;
-
-// A random model; token kNanToken poisons whatever it touches.
-inline std::shared_ptr<const ModelFile> make_model(bool window) {
-  std::mt19937 rng(11);
-  std::normal_distribution<float> normal(0, 0.35f);
-  std::vector<TestTensor> tensors;
-  auto add = [&](const std::string& name, std::vector<std::int64_t> shape, bool norm = false) {
-    std::int64_t n = 1;
-    for (std::int64_t d : shape) n *= d;
-    std::vector<float> values(n);
-    for (float& v : values) v = norm ? 1.0f : normal(rng);
-    tensors.push_back({name, std::move(shape), std::move(values)});
-  };
-  add("model.embed_tokens.weight", {kVocab, kDim});
-  for (int e = 0; e < kDim; ++e) tensors[0].values[kNanToken * kDim + e] = NAN;
-  for (int l = 0; l < kLayers; ++l) {
-    std::string p = fmt::format("model.layers.{}.", l);
-    add(p + "input_layernorm.weight", {kDim}, true);
-    add(p + "post_attention_layernorm.weight", {kDim}, true);
-    add(p + "self_attn.q_proj.weight", {kHeads * kHeadDim, kDim});
-    add(p + "self_attn.k_proj.weight", {kKvHeads * kHeadDim, kDim});
-    add(p + "self_attn.v_proj.weight", {kKvHeads * kHeadDim, kDim});
-    add(p + "self_attn.o_proj.weight", {kDim, kHeads * kHeadDim});
-    add(p + "mlp.gate_proj.weight", {kFfn, kDim});
-    add(p + "mlp.up_proj.weight", {kFfn, kDim});
-    add(p + "mlp.down_proj.weight", {kDim, kFfn});
-  }
-  add("model.norm.weight", {kDim}, true);
-  add("lm_head.weight", {kVocab, kDim});
-  std::string config = fmt::format(
-      R"({{"architectures":["{}"],"hidden_size":{},"intermediate_size":{},"num_hidden_layers":{},)"
-      R"("num_attention_heads":{},"num_key_value_heads":{},"head_dim":{},"max_position_embeddings":{},)"
-      R"("rms_norm_eps":1e-5,"hidden_act":"silu","vocab_size":{},"eos_token_id":{}{}}})",
-      window ? "MistralForCausalLM" : "LlamaForCausalLM", kDim, kFfn, kLayers, kHeads, kKvHeads,
-      kHeadDim, kContext, kVocab, kEos,
-      window ? fmt::format(",\"sliding_window\":{}", kWindow) : "");
-  return hf_model(config, tensors);
-}
+inline constexpr int kVocab = 61, kContext = 256, kWindow = 20, kEos = 2, kNanToken = kVocab - 1,
+                     kDim = TinyLlama::dim;
 
 inline const std::shared_ptr<const ModelFile>& model(bool window) {
-  static const std::shared_ptr<const ModelFile> kModels[2] = {make_model(false), make_model(true)};
+  auto make = [](int size) {
+    return make_tiny_llama({.vocab = kVocab,
+                            .context = kContext,
+                            .eos = kEos,
+                            .kv_heads = 2,
+                            .window = size,
+                            .seed = 11});
+  };
+  static const std::shared_ptr<const ModelFile> kModels[2] = {make(0), make(kWindow)};
   return kModels[window];
 }
 

@@ -1,6 +1,6 @@
 #include "server/api.h"
 
-#include "server/openai_request.h"
+#include "engine/engine.h"
 
 namespace vitrine {
 
@@ -28,55 +28,35 @@ std::size_t LiveStreams::size() const {
 
 void Api::attach(Engine& served) {
   engine = &served;
-  vocab = served.model().vocab;
+  vocab = served.info().vocab;
   context = served.memory().context;
-  fingerprint = fmt::format("vitrine-{}-{}", version, served.backend().name());
+  fingerprint = fmt::format("vitrine-{}-{}", version, served.info().backend);
 }
 
-asio::awaitable<void> reply_json(Exchange& exchange, std::string body) {
-  return exchange.reply(200, "application/json", std::move(body));
-}
-
-asio::awaitable<void> reply_error(Exchange& exchange, const HttpError& error, Headers headers) {
-  return exchange.reply(error.status, "application/json", error_body(error), std::move(headers));
-}
-
-asio::awaitable<void> reply_refused(Api& api, Exchange& exchange, const Error& refused) {
-  HttpError error = engine_error(refused);
-  Headers headers;
-  if (error.status == 429)
-    headers.emplace_back("Retry-After", std::to_string(api.engine->retry_after_seconds()));
-  return reply_error(exchange, error, std::move(headers));
-}
-
-HttpError shutting_down() {
-  return {503, "server_error", "the server is shutting down", "", "shutting_down"};
-}
-
-std::vector<Route> api_routes(Api& api) {
-  using Handler = asio::awaitable<void> (*)(Api&, Exchange&);
-  std::vector<Route> routes;
-  auto add = [&](const char* method, const char* path, Handler handler, bool open = false) {
-    routes.push_back({method, path,
-                      [&api, handler](Exchange& exchange) { return handler(api, exchange); },
-                      open});
+HttpService api_service(Api& api) {
+  HttpService out;
+  for (const Endpoint* endpoint : all_endpoints())
+    for (const char* path : endpoint->paths)
+      out.routes.push_back(
+          {endpoint->method, path,
+           [&api, handle = endpoint->handle](Exchange& exchange) { return handle(api, exchange); },
+           endpoint->open});
+  out.write_error = [](const HttpError& error) {
+    return HttpBody{"application/json", error_body(transport_error(error))};
   };
-  add("POST", "/v1/completions", handle_completions);
-  add("POST", "/v1/chat/completions", handle_chat);
-  add("POST", "/v1/embeddings", handle_embeddings);
-  add("GET", "/v1/models", handle_models);
-  add("GET", "/v1/models/*", handle_model);
-  add("POST", "/apply-template", handle_apply_template);
-  add("POST", "/tokenize", handle_tokenize);
-  add("POST", "/detokenize", handle_detokenize);
-  add("GET", "/health", handle_health, true);
-  add("GET", "/ready", handle_ready);
-  add("GET", "/metrics", handle_metrics);
-  add("GET", "/api/info", handle_info);
-  add("GET", "/api/requests", handle_requests);
-  add("GET", "/api/requests/*", handle_request);
-  add("GET", "/api/snapshot", handle_snapshot);
-  return routes;
+  return out;
+}
+
+asio::awaitable<void> send_reply(Exchange& exchange, Reply reply) {
+  co_await exchange.reply(reply.status, reply.content_type, std::move(reply.body),
+                          std::move(reply.headers));
+}
+
+Reply refusal(const Api& api, const Error& error) {
+  Headers headers;
+  if (error.code == ErrorCode::kBusy)
+    headers.emplace_back("Retry-After", std::to_string(api.engine->retry_after_seconds()));
+  return {engine_error(error), std::move(headers)};
 }
 
 }  // namespace vitrine

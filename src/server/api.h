@@ -1,4 +1,4 @@
-// The server's API: what it serves, and its routes.
+// The server's API: what it serves, and its endpoints. An endpoint is one file of endpoints/.
 #pragma once
 
 #include <atomic>
@@ -8,17 +8,23 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "chat/chat_template.h"
-#include "engine/engine.h"
+#include "engine/account.h"
+#include "engine/pooling.h"
 #include "sampling/params.h"
-#include "server/http.h"
+#include "server/error.h"
+#include "server/http/http.h"
 #include "tokenizer/constraint_source.h"
-#include "tokenizer/tokenizer.h"
 
 namespace vitrine {
+
+class ChatTemplate;
+class Engine;
+class Tokenizer;
+class TokenStream;
 
 // Streams that answers are being made from, so that all can be ended at shutdown. Thread-safe.
 class LiveStreams {
@@ -43,8 +49,9 @@ struct Api {
   const Tokenizer* tokenizer = nullptr;  // null: the model has none
   const ChatTemplate* chat = nullptr;    // with the tokenizer
   std::string model_name, version;
-  SamplingParams defaults;    // flags over the model's own; requests are laid over them
-  int stream_backlog = 1024;  // tokens that a slow reader may leave unread
+  SamplingParams defaults;  // flags over the model's own; requests are laid over them
+  static constexpr int kDefaultBacklog = 1024;
+  int stream_backlog = kDefaultBacklog;  // tokens that a slow reader may leave unread
   bool isolate_keys = false;  // API keys share no cached pages and see only their own requests
   std::optional<std::chrono::milliseconds> default_timeout;
   Pooling pooling = Pooling::kMean;  // of embeddings, where a request does not say
@@ -64,33 +71,47 @@ struct Api {
   }
 };
 
-std::vector<Route> api_routes(Api& api);
+// A path of the API, or several that one handler serves.
+struct Endpoint {
+  const char* method;              // "GET", "POST"
+  std::vector<const char*> paths;  // each exact, or a prefix with a trailing '*'
+  // A coroutine on the connection's strand; what takes over a millisecond goes to a worker.
+  asio::awaitable<void> (*handle)(Api& api, Exchange& exchange);
+  bool open = false;  // answers without an API key
+};
+std::span<const Endpoint* const> all_endpoints();
 
-// Answers; `body` is JSON.
-asio::awaitable<void> reply_json(Exchange& exchange, std::string body);
-asio::awaitable<void> reply_error(Exchange& exchange, const HttpError& error, Headers headers = {});
+// All endpoints, and errors in OpenAI's shape.
+HttpService api_service(Api& api);
+
+// A whole answer: JSON, unless it says otherwise.
+struct Reply {
+  Reply(std::string json) : body(std::move(json)) {}
+  Reply(const ApiError& error, Headers more = {})
+      : status(error.status), body(error_body(error)), headers(std::move(more)) {}
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  Headers headers;
+};
+asio::awaitable<void> send_reply(Exchange& exchange, Reply reply);
 // The engine did not take the work; where its queue is full, with a Retry-After.
-asio::awaitable<void> reply_refused(Api& api, Exchange& exchange, const Error& error);
-// While the server drains, and of what that cut short.
-HttpError shutting_down();
+Reply refusal(const Api& api, const Error& error);
 
-// Handlers of the routes, by the file that has them.
-asio::awaitable<void> handle_completions(Api& api, Exchange& exchange);  // openai_completions.cpp
-asio::awaitable<void> handle_chat(Api& api, Exchange& exchange);         // openai_chat.cpp
-asio::awaitable<void> handle_embeddings(Api& api, Exchange& exchange);   // openai_embeddings.cpp
-asio::awaitable<void> handle_apply_template(Api& api, Exchange& exchange);  // api_template.cpp
-asio::awaitable<void> handle_metrics(Api& api, Exchange& exchange);         // metrics_text.cpp
-// api_misc.cpp
-asio::awaitable<void> handle_models(Api& api, Exchange& exchange);
-asio::awaitable<void> handle_model(Api& api, Exchange& exchange);
-asio::awaitable<void> handle_tokenize(Api& api, Exchange& exchange);
-asio::awaitable<void> handle_detokenize(Api& api, Exchange& exchange);
-asio::awaitable<void> handle_health(Api& api, Exchange& exchange);
-asio::awaitable<void> handle_ready(Api& api, Exchange& exchange);
-// api_state.cpp
-asio::awaitable<void> handle_info(Api& api, Exchange& exchange);
-asio::awaitable<void> handle_requests(Api& api, Exchange& exchange);
-asio::awaitable<void> handle_request(Api& api, Exchange& exchange);
-asio::awaitable<void> handle_snapshot(Api& api, Exchange& exchange);
+// Handlers of endpoints whose answer is what one function makes of the request: on a worker, or
+// at once where that takes no time.
+using MakeReply = Reply (*)(const Api& api, const HttpRequest& request);
+
+template <MakeReply kMake>
+asio::awaitable<void> reply_from_worker(Api& api, Exchange& exchange) {
+  auto job = [&] { return kMake(api, exchange.request()); };
+  Reply reply = co_await exchange.on_worker(job);
+  co_await send_reply(exchange, std::move(reply));
+}
+
+template <MakeReply kMake>
+asio::awaitable<void> reply_at_once(Api& api, Exchange& exchange) {
+  return send_reply(exchange, kMake(api, exchange.request()));
+}
 
 }  // namespace vitrine

@@ -25,7 +25,7 @@ class ApiTest : public ::testing::Test {
     EXPECT_TRUE(api.defaults.set("temperature", 0).ok());
     EXPECT_TRUE(api.defaults.set_logit_bias({{kNanToken, -100}}).ok());
     api.attach(*engine);
-    routes = api_routes(api);
+    routes = api_service(api).routes;
   }
 
   const Route& route(const std::string& path) {
@@ -38,8 +38,10 @@ class ApiTest : public ::testing::Test {
   }
   void begin(FakeExchange& x, const std::string& path) {
     const Route& r = route(path);
-    if (r.path.ends_with('*')) argument = path.substr(r.path.size() - 1);
-    x.mutable_request().argument = argument;
+    HttpRequest& request = x.mutable_request();
+    request.path = path;
+    if (r.path.ends_with('*'))
+      request.argument = std::string_view(request.path).substr(r.path.size() - 1);
     ++open;
     asio::co_spawn(io, r.handle(x), [this](std::exception_ptr error) {
       EXPECT_FALSE(error);
@@ -106,7 +108,6 @@ class ApiTest : public ::testing::Test {
   std::unique_ptr<Engine> engine;
   Api api;
   std::vector<Route> routes;
-  std::string argument;
   int open = 0;
 };
 

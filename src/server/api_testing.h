@@ -12,15 +12,22 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <random>
 
 #include "base/json.h"
-#include "nn/test_model.h"
-#include "server/api.h"
+#include "chat/chat_template.h"
+#include "engine/engine.h"
+#include "nn/test_llama.h"
+#include "server/answer/generation.h"
+#include "tokenizer/tokenizer.h"
+
+namespace vitrine {
+// In the endpoints' files.
+extern const TextEndpoint kCompletions, kChatCompletions;
+}  // namespace vitrine
 
 namespace vitrine::test {
 
-inline constexpr int kVocab = 64, kContext = 512, kNanToken = 63;
+inline constexpr int kVocab = 64, kContext = 512, kNanToken = kVocab - 1;
 inline constexpr int kBos = 0, kEos = 1, kImStart = 2, kImEnd = 3;
 
 // Tokens 4 on: a to z, A to Z, space, newline, ':', '.', '#', 0.
@@ -71,44 +78,12 @@ inline std::unique_ptr<Tokenizer> tiny_tokenizer(bool chatml = true) {
   return std::move(made).value();
 }
 
-// Random weights; token kNanToken poisons whatever it touches.
 inline std::shared_ptr<const ModelFile> tiny_model() {
-  constexpr int kDim = 32, kFfn = 48, kHeads = 4, kHeadDim = 8, kLayers = 2;
-  std::mt19937 rng(3);
-  std::normal_distribution<float> normal(0, 0.35f);
-  std::vector<TestTensor> tensors;
-  auto add = [&](const std::string& name, std::vector<std::int64_t> shape, bool norm = false) {
-    std::int64_t n = 1;
-    for (std::int64_t d : shape) n *= d;
-    std::vector<float> values(static_cast<std::size_t>(n));
-    for (float& v : values) v = norm ? 1.0f : normal(rng);
-    tensors.push_back({name, std::move(shape), std::move(values)});
-  };
-  add("model.embed_tokens.weight", {kVocab, kDim});
-  for (int e = 0; e < kDim; ++e) tensors[0].values[kNanToken * kDim + e] = NAN;
-  for (int l = 0; l < kLayers; ++l) {
-    std::string p = fmt::format("model.layers.{}.", l);
-    add(p + "input_layernorm.weight", {kDim}, true);
-    add(p + "post_attention_layernorm.weight", {kDim}, true);
-    for (const char* name : {"q", "k", "v", "o"})
-      add(fmt::format("{}self_attn.{}_proj.weight", p, name), {kHeads * kHeadDim, kDim});
-    add(p + "mlp.gate_proj.weight", {kFfn, kDim});
-    add(p + "mlp.up_proj.weight", {kFfn, kDim});
-    add(p + "mlp.down_proj.weight", {kDim, kFfn});
-  }
-  add("model.norm.weight", {kDim}, true);
-  add("lm_head.weight", {kVocab, kDim});
-  return hf_model(
-      fmt::format(
-          R"({{"architectures":["LlamaForCausalLM"],"hidden_size":{},"intermediate_size":{},)"
-          R"("num_hidden_layers":{},"num_attention_heads":{},"num_key_value_heads":{},)"
-          R"("head_dim":{},"max_position_embeddings":{},"rms_norm_eps":1e-5,"hidden_act":"silu",)"
-          R"("vocab_size":{},"eos_token_id":{}}})",
-          kDim, kFfn, kLayers, kHeads, kHeads, kHeadDim, kContext, kVocab, kEos),
-      tensors);
+  return make_tiny_llama({.vocab = kVocab, .context = kContext, .eos = kEos, .seed = 3});
 }
 
-// An exchange without a connection. Events, replies and the client's patience are in the open.
+// An exchange without a connection: the test sees what was sent, and decides when the client
+// leaves.
 class FakeExchange : public Exchange {
  public:
   FakeExchange(asio::io_context& io, std::string body) : timer_(std::make_shared<Timer>(io)) {
@@ -148,7 +123,7 @@ class FakeExchange : public Exchange {
     };
   }
   asio::awaitable<bool> wait() override {
-    while (!timer_->pending.exchange(false)) {
+    while (!timer_->pending.exchange(false) && !gone_) {
       timer_->timer.expires_after(std::chrono::milliseconds(20));
       boost::system::error_code ignored;
       co_await timer_->timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
@@ -164,11 +139,15 @@ class FakeExchange : public Exchange {
   std::string content_type, body;
   Headers headers;
   std::size_t leave_after_bytes = 0;
+  int worker_jobs = 0;       // jobs that a worker was given
+  int leave_during_job = 0;  // the number of the job at whose end the client is gone; 0: none
   std::function<void()> on_wait;
 
  protected:
   asio::awaitable<void> run_on_worker(std::function<void()> f) override {
+    ++worker_jobs;
     f();
+    if (leave_during_job == worker_jobs) leave();
     co_return;
   }
 

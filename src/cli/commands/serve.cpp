@@ -7,12 +7,14 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/log.h"
 #include "cli/chat_flags.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "server/api.h"
-#include "server/http.h"
+#include "server/http/http.h"
+#include "server/request/limits.h"
 
 namespace vitrine {
 namespace {
@@ -28,7 +30,7 @@ struct Flags {
   ChatFlags chat;
   HttpOptions http;
   std::string model_name, log_level = "info", pooling;
-  int drain_seconds = 30, stream_backlog = 1024;
+  int drain_seconds = 30, stream_backlog = Api::kDefaultBacklog;
   double default_timeout = 0;
   bool isolate_keys = false;
 };
@@ -149,7 +151,7 @@ Result<int> serve(const Flags& f) {
   VT_TRY(api.pooling, pooling_flag(f.pooling, *file));
   sigset_t signals = block_signals();
   // The port first: one that is taken is known before the model is loaded.
-  VT_TRY(auto http, HttpServer::create(f.http, api_routes(api)));
+  VT_TRY(auto http, HttpServer::create(f.http, api_service(api)));
   api.http_counts = [&http] { return http->counts(); };
   VT_TRY(auto engine, f.engine.start(file));
   api.attach(*engine);
@@ -192,7 +194,7 @@ std::function<int()> add(CLI::App& app) {
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--default-timeout", f->default_timeout,
                  "seconds for requests that set no timeout; 0: no limit")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(CLI::Range(0.0, kMaxTimeoutSeconds));
   app.add_flag("--isolate-keys", f->isolate_keys,
                "API keys share no cached pages and see only their own requests");
   add_pooling_flag(app, f->pooling);

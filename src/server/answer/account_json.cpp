@@ -1,0 +1,115 @@
+#include "server/answer/account_json.h"
+
+#include <algorithm>
+
+namespace vitrine {
+namespace {
+
+json::object cache_json(const CacheAccount& c) {
+  json::object out{{"cached", c.cached},
+                   {"possible", c.possible},
+                   {"miss", cache_miss_name(c.miss)},
+                   {"position", c.position},
+                   {"text", c.text()}};
+  if (c.miss == CacheMiss::kDiffers) out["here"] = c.here, out["there"] = c.there;
+  return out;
+}
+
+double ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+}  // namespace
+
+json::object account_json(const Account& a) {
+  const Timings& t = a.timings;
+  json::object out{{"id", a.id},
+                   {"label", a.label},
+                   {"tenant", a.tenant},
+                   {"choice", a.choice},
+                   {"priority", a.priority},
+                   {"submitted_unix_ms", a.submitted_unix_ms},
+                   {"prompt_tokens", a.usage.prompt_tokens},
+                   {"completion_tokens", a.usage.completion_tokens},
+                   {"cached_tokens", a.usage.cached_tokens},
+                   {"queue_ms", t.queue_ms},
+                   {"ttft_ms", t.ttft_ms},
+                   {"prefill_ms", t.prefill_ms},
+                   {"decode_ms", t.decode_ms},
+                   {"total_ms", t.total_ms},
+                   {"prefill_steps", t.prefill_steps},
+                   {"decode_steps", t.decode_steps},
+                   {"prefill_tok_s", t.prefill_tok_s},
+                   {"decode_tok_s", t.decode_tok_s},
+                   {"steps", a.steps},
+                   {"batch_mean", a.batch_mean},
+                   {"batch_max", a.batch_max},
+                   {"pages", a.pages},
+                   {"preemptions", a.preemptions},
+                   {"recomputed_tokens", a.recomputed_tokens},
+                   {"flops", a.flops},
+                   {"weight_bytes", a.weight_bytes},
+                   {"kv_read_bytes", a.kv_read_bytes},
+                   {"kv_write_bytes", a.kv_write_bytes},
+                   {"cache", cache_json(a.cache)}};
+  if (!a.error.empty()) out["error"] = a.error;
+  return out;
+}
+
+json::object token_latency_json(std::span<const std::int64_t> times_ns) {
+  if (times_ns.size() < 2) return {};
+  std::vector<double> gaps;
+  for (std::size_t i = 1; i < times_ns.size(); ++i)
+    gaps.push_back(ms(times_ns[i] - times_ns[i - 1]));
+  json::array list(gaps.begin(), gaps.begin() + static_cast<std::ptrdiff_t>(
+                                                    std::min(gaps.size(), kMaxListedLatencies)));
+  double sum = 0;
+  for (double gap : gaps) sum += gap;
+  std::sort(gaps.begin(), gaps.end());
+  // The smallest value that at least this share does not exceed.
+  auto quantile = [&](double share) {
+    auto rank = static_cast<std::size_t>(share * static_cast<double>(gaps.size()) + 0.999999);
+    return gaps[std::clamp<std::size_t>(rank, 1, gaps.size()) - 1];
+  };
+  return {{"mean", sum / static_cast<double>(gaps.size())},
+          {"p50", quantile(0.5)},
+          {"p95", quantile(0.95)},
+          {"max", gaps.back()},
+          {"list", std::move(list)}};
+}
+
+json::object pool_json(const PoolStats& p) {
+  return {{"window", p.window}, {"page_size", p.page_size}, {"total", p.total},
+          {"free", p.free},     {"cached", p.cached},       {"used", p.used},
+          {"shared", p.shared}, {"tokens", p.tokens},       {"page_bytes", p.page_bytes},
+          {"waste", p.waste()}};
+}
+
+json::object sequence_json(const SequenceStats& s) {
+  json::object out = account_json(s.account);
+  out["state"] = sequence_state_name(s.state);
+  out["age_ms"] = s.age_ms;
+  out["computed"] = s.computed;
+  out["length"] = s.length;
+  return out;
+}
+
+json::object step_json(const StepRecord& r, std::uint64_t sequence) {
+  json::object out{{"step", r.step},
+                   {"start_ns", r.start_ns},
+                   {"plan_ms", ms(r.plan_ns)},
+                   {"forward_ms", ms(r.forward_ns)},
+                   {"sample_ms", ms(r.sample_ns)},
+                   {"commit_ms", ms(r.commit_ns)},
+                   {"prefill_tokens", r.prefill_tokens},
+                   {"decode_tokens", r.decode_tokens},
+                   {"sequences", r.entries.size()}};
+  for (const StepEntry& e : r.entries) {
+    if (e.sequence != sequence) continue;
+    out["phase"] = e.phase == Phase::kPrefill ? "prefill" : "decode";
+    out["first"] = e.first;
+    out["tokens"] = e.tokens;
+    out["sampled"] = e.sampled;
+  }
+  return out;
+}
+
+}  // namespace vitrine

@@ -1,0 +1,278 @@
+#include "server/answer/generation.h"
+
+#include <algorithm>
+
+#include "engine/engine.h"
+#include "server/answer/account_json.h"
+#include "server/answer/choice_reader.h"
+#include "server/request/json_fields.h"
+
+namespace vitrine {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+class Answer {
+ public:
+  Answer(Api& api, Exchange& exchange, const TextEndpoint& endpoint)
+      : api_(api), exchange_(exchange), endpoint_(endpoint) {}
+  // What still runs has no reader any more.
+  ~Answer() {
+    cancel();
+    if (live_key_ != 0) api_.live.remove(live_key_);
+  }
+  Answer(const Answer&) = delete;
+
+  asio::awaitable<void> run();
+
+ private:
+  // On a worker: from the body to sequences in the engine's queue. A reply: it was refused.
+  std::optional<Reply> start(std::function<void()> waker);
+  std::optional<Error> submit();
+  asio::awaitable<void> answer();
+  asio::awaitable<bool> send_news();
+  asio::awaitable<void> fail(ApiError error);
+
+  void cancel() {
+    for (const auto& choice : choices_) choice->stream().cancel();
+  }
+  void pump(std::size_t most) {
+    for (auto& choice : choices_) choice->pump(most);
+  }
+  bool all_closed() const {
+    return std::all_of(choices_.begin(), choices_.end(), [](auto& c) { return c->closed(); });
+  }
+  // Why there is no answer, or no more of it: a choice failed, or none began before its deadline.
+  std::optional<ApiError> failure() const;
+  // Whether the status can be 200: some choice has a token, or an end other than its deadline.
+  bool has_begun() const {
+    return std::any_of(choices_.begin(), choices_.end(), [](auto& c) {
+      return c->tokens() > 0 || (c->closed() && c->finish().reason != FinishReason::kTimeout);
+    });
+  }
+  std::string head(const char* object) const;
+  json::object usage() const;
+  json::object timings() const;
+  std::string whole();
+  std::string last_frames() const;
+
+  Api& api_;
+  Exchange& exchange_;
+  const TextEndpoint& endpoint_;
+  Call call_;  // from start() on; choices_ refer to it
+  std::int64_t created_ = 0;
+  std::string chunk_head_;  // the beginning of every frame
+  std::vector<std::unique_ptr<ChoiceReader>> choices_;
+  std::uint64_t live_key_ = 0;
+  bool headers_sent_ = false;
+};
+
+asio::awaitable<void> Answer::run() {
+  auto job = [this, waker = exchange_.waker()] { return start(waker); };
+  std::optional<Reply> refused = co_await exchange_.on_worker(job);
+  if (refused)
+    co_await send_reply(exchange_, std::move(*refused));
+  else
+    co_await answer();
+}
+
+std::optional<Reply> Answer::start(std::function<void()> waker) {
+  ParsedCall parsed = read_call(api_, exchange_.request(), endpoint_.read);
+  if (parsed.error) return Reply(*parsed.error);
+  if (api_.draining) return Reply(shutting_down());
+  call_ = std::move(parsed.call);
+  call_.request.on_ready = std::move(waker);
+  created_ = unix_seconds();
+  if (call_.stream) chunk_head_ = "data: " + head(endpoint_.chunk_object) + ",\"choices\":[";
+  if (auto error = submit()) return refusal(api_, *error);
+  return std::nullopt;
+}
+
+// All prompts or none: when one is refused, the ones before it are cancelled.
+std::optional<Error> Answer::submit() {
+  std::vector<std::shared_ptr<TokenStream>> all;
+  for (auto& prompt : call_.prompts) {
+    // Made first: they look at the prompt, which then moves to the engine.
+    std::vector<std::optional<TextStream>> texts(call_.request.choices);
+    if (api_.tokenizer != nullptr)
+      for (auto& text : texts)
+        text.emplace(*api_.tokenizer, prompt, call_.stops, call_.request.min_tokens);
+    Request request = call_.request;
+    request.prompt = call_.echoes.empty() ? std::move(prompt) : prompt;
+    auto streams = api_.engine->submit_choices(std::move(request));
+    if (!streams.ok()) {
+      cancel();
+      return streams.error();
+    }
+    for (std::size_t i = 0; i < streams->size(); ++i)
+      choices_.push_back(std::make_unique<ChoiceReader>(call_, std::move(texts[i]),
+                                                        static_cast<int>(choices_.size()),
+                                                        (*streams)[i], streams->front()));
+    all.insert(all.end(), streams->begin(), streams->end());
+  }
+  live_key_ = api_.live.add(std::move(all));
+  return std::nullopt;
+}
+
+// As the status before the headers are sent, as a frame after them.
+asio::awaitable<void> Answer::fail(ApiError error) {
+  if (!headers_sent_) {
+    Reply reply(error);
+    co_await send_reply(exchange_, std::move(reply));
+    co_return;
+  }
+  std::string frame = "data: " + error_body(error) + "\n\n";
+  bool sent = co_await exchange_.send(std::move(frame));
+  if (sent) co_await exchange_.end_events();
+}
+
+std::optional<ApiError> Answer::failure() const {
+  for (const auto& choice : choices_) {
+    if (!choice->failed()) continue;
+    if (choice->finish().reason == FinishReason::kError)
+      return ApiError{500, "server_error", choice->finish().error, "", "generation_failed"};
+    return shutting_down();
+  }
+  if (!all_closed() || has_begun()) return std::nullopt;
+  return ApiError{
+      504, "timeout_error",
+      fmt::format("timeout: {} s passed before the first token",
+                  std::chrono::duration<double>(call_.request.timeout.value_or(0ms)).count()),
+      "timeout", "timeout"};
+}
+
+// Whole, or as a stream of events: a frame per token as they come.
+asio::awaitable<void> Answer::answer() {
+  while (true) {
+    pump(call_.stream ? 1 : SIZE_MAX);
+    if (call_.stream) {
+      bool here = co_await send_news();
+      if (!here) co_return;
+    }
+    if (auto error = failure()) {
+      co_await fail(std::move(*error));
+      co_return;
+    }
+    if (all_closed()) break;
+    bool here = co_await exchange_.wait();
+    if (!here) co_return;
+  }
+  auto job = [this] { return call_.stream ? last_frames() : whole(); };
+  std::string rest = co_await exchange_.on_worker(job);
+  if (!call_.stream) {
+    Reply reply(std::move(rest));
+    co_await send_reply(exchange_, std::move(reply));
+    co_return;
+  }
+  bool sent = co_await exchange_.send(std::move(rest));
+  if (sent) co_await exchange_.end_events();
+}
+
+// Sends a frame for each token that has text, all in one write; before the first the headers.
+// False: the client is gone.
+asio::awaitable<bool> Answer::send_news() {
+  bool failed_at_once = !headers_sent_ && failure();
+  if (failed_at_once || !has_begun()) co_return true;
+  if (!headers_sent_) {
+    headers_sent_ = true;
+    co_await exchange_.begin_events();
+  }
+  std::string frames;
+  for (auto& choice : choices_) {
+    while (true) {
+      if (choice->has_news()) {
+        frames += chunk_head_;
+        frames += endpoint_.choice(call_, api_.tokenizer, choice->take(), true);
+        frames += call_.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n";
+      }
+      if (!choice->behind()) break;
+      choice->pump(1);
+    }
+  }
+  if (frames.empty()) co_return true;
+  bool sent = co_await exchange_.send(std::move(frames));
+  co_return sent;
+}
+
+std::string Answer::head(const char* object) const {
+  std::string out = "{\"id\":";
+  append_json(out, endpoint_.id_prefix + exchange_.request().id);
+  out += fmt::format(",\"object\":\"{}\",\"created\":{},\"model\":", object, created_);
+  append_json(out, api_.model_name);
+  out += ",\"system_fingerprint\":";
+  append_json(out, api_.fingerprint);
+  return out;
+}
+
+json::object Answer::usage() const {
+  std::int64_t prompt = 0, cached = 0, completion = 0, reasoning = 0;
+  for (const auto& choice : choices_) {
+    reasoning += choice->reasoning_tokens();
+    completion += choice->completion_tokens();
+    if (choice->index() % call_.request.choices != 0) continue;  // the prompt counts once
+    prompt += choice->finish().account.usage.prompt_tokens;
+    cached += choice->finish().account.usage.cached_tokens;
+  }
+  return {{"prompt_tokens", prompt},
+          {"completion_tokens", completion},
+          {"total_tokens", prompt + completion},
+          {"prompt_tokens_details", {{"cached_tokens", cached}}},
+          {"completion_tokens_details", {{"reasoning_tokens", reasoning}}}};
+}
+
+json::object Answer::timings() const {
+  json::array list;
+  for (const auto& choice : choices_) {
+    json::object one = account_json(choice->finish().account);
+    one["index"] = choice->index();
+    one["completion_tokens"] = choice->completion_tokens();
+    one["seed"] = choice->finish().seed;
+    one["inter_token_ms"] = token_latency_json(choice->times());
+    list.emplace_back(std::move(one));
+  }
+  return {{"choices", std::move(list)}};
+}
+
+std::string Answer::whole() {
+  std::string out = head(endpoint_.object) + ",\"choices\":[";
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    if (i > 0) out += ',';
+    out += endpoint_.choice(call_, api_.tokenizer, choices_[i]->take(), false);
+  }
+  out += "],\"usage\":" + to_json(usage());
+  if (call_.timings) out += ",\"vitrine\":" + to_json(timings());
+  return out + "}";
+}
+
+std::string Answer::last_frames() const {
+  std::string out;
+  if (call_.include_usage || call_.timings) {
+    out += chunk_head_ + "]";
+    if (call_.include_usage) out += ",\"usage\":" + to_json(usage());
+    if (call_.timings) out += ",\"vitrine\":" + to_json(timings());
+    out += "}\n\n";
+  }
+  return out + "data: [DONE]\n\n";
+}
+
+}  // namespace
+
+std::string finish_reason_json(const Part& part) {
+  std::string out = ",\"finish_reason\":";
+  if (part.finish_reason == nullptr) return out + "null";
+  append_json(out, part.finish_reason);
+  return out;
+}
+
+asio::awaitable<void> generate_text(Api& api, Exchange& exchange, const TextEndpoint& endpoint) {
+  Answer answer(api, exchange, endpoint);
+  co_await answer.run();
+}
+
+}  // namespace vitrine

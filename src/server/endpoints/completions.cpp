@@ -1,0 +1,68 @@
+// POST /v1/completions
+#include "server/answer/generation.h"
+#include "server/answer/logprobs_json.h"
+#include "server/request/constraint_fields.h"
+#include "server/request/limits.h"
+#include "server/request/prompt_fields.h"
+
+namespace vitrine {
+namespace {
+
+constexpr int kDefaultTokens = 16;  // as OpenAI has it
+
+void compile_constraint(const Api& api, JsonFields& fields,
+                        const std::optional<ConstraintSpec>& spec, Request& r) {
+  if (!spec || fields.error()) return;
+  auto made = api.constraints.compile(api.tokenizer, *spec);
+  if (made.ok())
+    r.constraint = std::move(*made);
+  else
+    fields.fail(bad_field(spec->name, made.error().message));
+}
+
+void read(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
+  Request& r = call.request;
+  read_common(api, http, fields, call);
+  r.max_tokens =
+      static_cast<int>(fields.clamped("max_tokens", 0, api.context).value_or(kDefaultTokens));
+  bool echo = fields.boolean("echo").value_or(false);
+  r.logprobs = fields.any("logprobs") != nullptr;
+  read_top_logprobs(fields, "logprobs", r);
+  r.prompt_logprobs = echo && r.logprobs;
+  fields.refuse({"suffix"});
+  fields.ignore({"parallel_tool_calls"});
+  if (auto best = fields.integer("best_of", 1, kMaxChoices); best && *best != r.choices)
+    fields.fail("best_of", fmt::format("found {}, allowed only the value of n, which is {}", *best,
+                                       r.choices));
+  compile_constraint(api, fields, read_constraint(fields), r);
+  read_stops(api, fields, {}, call);
+  PromptField field{.name = "prompt", .plural = "prompts", .most = kMaxAnswers / r.choices};
+  field.why_most = fmt::format(" of {} choices each", r.choices);
+  field.keep_text = echo;
+  Prompts prompts = read_prompts(api, fields, field);
+  call.prompts = std::move(prompts.ids), call.echoes = std::move(prompts.texts);
+  check_lengths(api, fields, "prompt", call);
+}
+
+std::string choice(const Call& call, const Tokenizer* tokenizer, const Part& part, bool) {
+  std::string out = fmt::format("{{\"index\":{},\"text\":", part.index);
+  append_json(out, part.text);
+  if (tokenizer == nullptr) {  // the ids are all there is
+    json::array ids;
+    for (const TokenEvent& event : part.tokens) ids.emplace_back(event.token);
+    out += ",\"token_ids\":" + to_json(ids);
+  }
+  out += ",\"logprobs\":";
+  out += call.request.logprobs ? to_json(completion_logprobs(call, tokenizer, part)) : "null";
+  return out + finish_reason_json(part) + "}";
+}
+
+}  // namespace
+
+extern const TextEndpoint kCompletions;
+const TextEndpoint kCompletions{read, choice, "cmpl-", "text_completion", "text_completion"};
+
+extern const Endpoint kEndpoint_completions;
+const Endpoint kEndpoint_completions{"POST", {"/v1/completions"}, generate<kCompletions>};
+
+}  // namespace vitrine

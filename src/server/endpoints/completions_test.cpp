@@ -1,0 +1,156 @@
+// POST /v1/completions against a real engine on a tiny model.
+#include "sampling/logprobs.h"
+#include "server/api_test_fixture.h"
+
+namespace vitrine {
+namespace {
+
+using test::ApiTest;
+using ::testing::StartsWith;
+
+const std::string kComplete = "/v1/completions", kChat = "/v1/chat/completions";
+
+TEST_F(ApiTest, ACompletionIsTheEnginesText) {
+  auto ids = tokens({0, 4, 5, 6}, 20);
+  json::object out = get(kComplete, R"({"prompt":"abc","max_tokens":20,"ignore_eos":true})");
+  EXPECT_EQ(out["object"], "text_completion");
+  EXPECT_EQ(out["id"], "cmpl-req-1");
+  EXPECT_EQ(out["model"], "tiny");
+  EXPECT_EQ(out["system_fingerprint"], "vitrine-9.9.9-cpu");
+  const json::value& choice = out["choices"].at(0);
+  EXPECT_EQ(text_of(choice), text(ids));
+  EXPECT_EQ(choice.at("index"), 0);
+  EXPECT_EQ(choice.at("finish_reason"), "length");
+  EXPECT_TRUE(choice.at("logprobs").is_null());
+  EXPECT_EQ(out["usage"].at("prompt_tokens"), 4);
+  EXPECT_EQ(out["usage"].at("completion_tokens"), 20);
+  EXPECT_EQ(out["usage"].at("total_tokens"), 24);
+  EXPECT_EQ(out["usage"].at("completion_tokens_details").at("reasoning_tokens"), 0);
+  EXPECT_FALSE(out.contains("vitrine"));
+}
+
+TEST_F(ApiTest, AStreamSaysTheSameAndThenItsUsage) {
+  const std::string body = R"({"prompt":"abc","max_tokens":20,"ignore_eos":true)";
+  std::string whole = text_of(get(kComplete, body + "}")["choices"].at(0));
+  auto x = call(kComplete, body + R"(,"stream":true,"stream_options":{"include_usage":true}})");
+  EXPECT_TRUE(x->streaming && x->ended);
+  auto list = frames(*x);
+  ASSERT_GT(list.size(), 2u);
+  std::string said;
+  for (std::size_t i = 0; i + 1 < list.size(); ++i) {
+    EXPECT_TRUE(list[i]["usage"].is_null());
+    EXPECT_EQ(list[i]["object"], "text_completion");
+    const json::value& choice = list[i]["choices"].at(0);
+    said += text_of(choice);
+    EXPECT_EQ(choice.at("finish_reason").is_null(), i + 2 < list.size());
+  }
+  EXPECT_EQ(said, whole);
+  EXPECT_TRUE(list.back()["choices"].as_array().empty());
+  EXPECT_EQ(list.back()["usage"].at("completion_tokens"), 20);
+}
+
+TEST_F(ApiTest, AStopStringEndsTextAndCountAtItsToken) {
+  std::string whole = text(tokens({0, 4, 5, 6}, 40));
+  // The first place whose three characters are nowhere before.
+  std::size_t at = 5;
+  while (whole.find(whole.substr(at, 3)) < at) ++at;
+  std::string stop = to_json(json::value(whole.substr(at, 3)));
+  std::string body =
+      fmt::format(R"({{"prompt":"abc","max_tokens":40,"ignore_eos":true,"stop":{})", stop);
+  json::object out = get(kComplete, body + "}");
+  EXPECT_EQ(text_of(out["choices"].at(0)), whole.substr(0, at));
+  EXPECT_EQ(out["choices"].at(0).at("finish_reason"), "stop");
+  int expected = 0;
+  auto ids = tokens({0, 4, 5, 6}, 40);
+  for (std::string so_far; so_far.size() < at + 3; ++expected)
+    so_far = text({ids.begin(), ids.begin() + expected + 1});
+  EXPECT_EQ(out["usage"].at("completion_tokens"), expected);
+  auto x = call(kComplete, body + R"(,"stream":true})");
+  std::string said;
+  for (auto& frame : frames(*x)) said += text_of(frame["choices"].at(0));
+  EXPECT_EQ(said, whole.substr(0, at));
+  EXPECT_EQ(engine->pages_used()[0], 0);
+}
+
+TEST_F(ApiTest, PromptsTimesChoicesInOrder) {
+  json::object out = get(
+      kComplete,
+      R"({"prompt":["abc","xyz"],"n":2,"max_tokens":6,"temperature":1,"seed":5,"ignore_eos":true,
+          "logit_bias":{"63":-100}})");
+  ASSERT_EQ(out["choices"].as_array().size(), 4u);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(out["choices"].at(i).at("index"), i);
+    texts.push_back(text_of(out["choices"].at(i)));
+  }
+  EXPECT_NE(texts[0], texts[1]);
+  EXPECT_EQ(out["usage"].at("prompt_tokens"), 8);
+  EXPECT_EQ(out["usage"].at("completion_tokens"), 24);
+  json::object second =
+      get(kComplete,
+          R"({"prompt":"xyz","n":2,"max_tokens":6,"temperature":1,"seed":5,"ignore_eos":true,
+          "logit_bias":{"63":-100}})");
+  EXPECT_EQ(text_of(second["choices"].at(0)), texts[2]);
+  EXPECT_EQ(text_of(second["choices"].at(1)), texts[3]);
+}
+
+TEST_F(ApiTest, EchoWithLogprobsGivesThePromptsOwn) {
+  std::vector<std::int32_t> prompt{0, 4, 5, 6};
+  Request r;
+  r.prompt = prompt, r.max_tokens = 0, r.sampling = api.defaults, r.logit_positions = {0, 1, 2};
+  auto stream = *engine->submit(std::move(r));
+  while (engine->step()) continue;
+  for (const char* max_tokens : {"0", "3"}) {
+    json::object out = get(
+        kComplete,
+        fmt::format(R"({{"prompt":"abc","max_tokens":{},"echo":true,"logprobs":2}})", max_tokens));
+    const json::value& choice = out["choices"].at(0);
+    EXPECT_THAT(text_of(choice), StartsWith("abc"));
+    const json::value& l = choice.at("logprobs");
+    std::size_t n = 4 + static_cast<std::size_t>(max_tokens[0] - '0');
+    ASSERT_EQ(l.at("tokens").as_array().size(), n);
+    ASSERT_EQ(l.at("token_logprobs").as_array().size(), n);
+    EXPECT_EQ(l.at("tokens").at(1), "a");
+    EXPECT_TRUE(l.at("token_logprobs").at(0).is_null());
+    EXPECT_TRUE(l.at("top_logprobs").at(0).is_null());
+    EXPECT_EQ(l.at("text_offset").at(1), 0);
+    EXPECT_EQ(l.at("text_offset").at(3), 2);
+    for (int i = 1; i < 4; ++i) {
+      const auto& logits = stream->logits().at(i - 1);
+      float expected = LogSoftmax(logits, scan_logits(logits)).logprob(logits[prompt[i]]);
+      EXPECT_NEAR(l.at("token_logprobs").at(i).to_number<double>(), expected, 1e-4);
+      EXPECT_GE(l.at("top_logprobs").at(i).as_object().size(), 2u);
+    }
+  }
+}
+
+TEST_F(ApiTest, EchoForEveryChoiceOfAPrompt) {
+  json::object out =
+      get(kComplete, R"({"prompt":[[4,5],[6,7,8]],"n":2,"max_tokens":1,"echo":true,"logprobs":0})");
+  for (int i = 0; i < 4; ++i) {
+    const json::value& choice = out["choices"].at(i);
+    EXPECT_THAT(text_of(choice), StartsWith(i < 2 ? "ab" : "cde"));
+    const json::array& list = choice.at("logprobs").at("token_logprobs").as_array();
+    ASSERT_EQ(list.size(), i < 2 ? 3u : 4u);
+    EXPECT_LT(list[1].to_number<double>(), 0);
+    EXPECT_TRUE(choice.at("logprobs").at("top_logprobs").is_null());
+  }
+}
+
+TEST_F(ApiTest, WithoutATokenizerIdsGoInAndOut) {
+  auto ids = tokens({4, 5}, 6);
+  api.tokenizer = nullptr;
+  api.chat = nullptr;
+  json::object out =
+      get(kComplete, R"({"prompt":[4,5],"max_tokens":6,"ignore_eos":true,"logprobs":1})");
+  const json::value& choice = out["choices"].at(0);
+  EXPECT_EQ(choice.at("text"), "");
+  EXPECT_EQ(choice.at("token_ids"), json::value(json::array(ids.begin(), ids.end())));
+  EXPECT_EQ(choice.at("logprobs").at("tokens").at(0).as_string(),
+            fmt::format("token_id:{}", ids[0]));
+  EXPECT_EQ(call(kChat, R"({"messages":[{"role":"user","content":"hi"}]})")->status, 400);
+  EXPECT_EQ(call("/tokenize", R"({"content":"a"})")->status, 400);
+}
+
+}  // namespace
+}  // namespace vitrine

@@ -1,0 +1,85 @@
+// GET /api/info: model, backend, limits, options, memory plan.
+#include "base/json.h"
+#include "chat/chat_template.h"
+#include "engine/engine.h"
+#include "formats/storage.h"
+#include "server/api.h"
+#include "tokenizer/tokenizer.h"
+
+namespace vitrine {
+namespace {
+
+json::object memory_json(const MemoryPlan& m) {
+  json::array groups;
+  for (const CacheGroup& g : m.groups)
+    groups.push_back(json::object{{"layers", g.layers.size()},
+                                  {"pages", g.pages},
+                                  {"pages_per_sequence", g.pages_per_sequence},
+                                  {"page_bytes", g.page_bytes}});
+  return {{"file_bytes", m.file_bytes},
+          {"packed_bytes", m.packed_bytes},
+          {"activation_bytes", m.activation_bytes},
+          {"kv_bytes", m.kv_bytes},
+          {"kv_bytes_per_token", m.kv_bytes_per_token},
+          {"total_bytes", m.total()},
+          {"groups", std::move(groups)}};
+}
+
+json::object defaults_json(const SamplingParams& params) {
+  json::object out;
+  for (const Param* p : all_params()) out[p->name] = params.get(p->name);
+  return out;
+}
+
+Reply info(const Api& api, const HttpRequest&) {
+  const Engine& engine = *api.engine;
+  const EngineInfo& model = engine.info();
+  const EngineOptions& options = engine.options();
+  Snapshot now = engine.snapshot();
+  json::object tokenizer, chat;
+  if (api.tokenizer != nullptr)
+    tokenizer = {{"kind", api.tokenizer->kind()}, {"vocab", api.tokenizer->vocab_size()}};
+  if (api.chat != nullptr)
+    chat = {{"template", api.chat->origin()},
+            {"tool_calls", api.chat->tools() ? json::value(api.chat->tools()->name) : nullptr},
+            {"reasoning", api.chat->reasoning().begin}};
+  return to_json(json::object{
+      {"version", api.version},
+      {"started_unix", api.started_unix},
+      {"uptime_s", now.uptime_s},
+      {"model",
+       {{"name", api.model_name},
+        {"arch", model.arch},
+        {"layers", model.layers},
+        {"dim", model.dim},
+        {"heads", model.heads},
+        {"vocab", model.vocab},
+        {"context", model.model_context}}},
+      {"tokenizer", api.tokenizer != nullptr ? json::value(tokenizer) : json::value()},
+      {"chat", api.chat != nullptr ? json::value(chat) : json::value()},
+      {"backend",
+       {{"name", engine.info().backend}, {"description", engine.info().backend_description}}},
+      {"limits",
+       {{"context", api.context},
+        {"sequences", now.max_sequences},
+        {"step_tokens", now.step_tokens},
+        {"queue", now.max_queue},
+        {"choices", kMaxChoices},
+        {"top_logprobs", kMaxTopLogprobs},
+        {"stream_backlog", api.stream_backlog}}},
+      {"options",
+       {{"policy", now.policy},
+        {"page_size", options.page_size},
+        {"kv_type", dtype_name(options.kv_dtype)},
+        {"isolate_keys", api.isolate_keys}}},
+      {"embeddings", {{"dimensions", engine.info().dim}, {"pooling", pooling_name(api.pooling)}}},
+      {"sampling_defaults", defaults_json(api.defaults)},
+      {"memory", memory_json(engine.memory())}});
+}
+
+}  // namespace
+
+extern const Endpoint kEndpoint_info;
+const Endpoint kEndpoint_info{"GET", {"/api/info"}, reply_from_worker<info>};
+
+}  // namespace vitrine

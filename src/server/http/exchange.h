@@ -1,0 +1,62 @@
+// The answer to one request, over a Connection.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/http/connection.h"
+
+namespace vitrine {
+
+class ConnectionExchange final : public Exchange {
+ public:
+  explicit ConnectionExchange(Connection& connection);
+  ~ConnectionExchange() override;
+
+  asio::awaitable<void> reply(int status, std::string_view content_type, std::string body,
+                              Headers headers = {}) override;
+  asio::awaitable<void> begin_events(Headers headers = {}) override;
+  asio::awaitable<bool> send(std::string frames) override;
+  asio::awaitable<void> end_events() override;
+  std::function<void()> waker() override;
+  asio::awaitable<bool> wait() override;
+  bool gone() const override { return connection_.gone(); }
+
+  // An error of the transport's own, as the service writes it; logged as a warning.
+  asio::awaitable<void> refuse(HttpError error, Headers headers);
+
+  // For the session, which fills these in before the handler runs.
+  HttpRequest& mutable_request() { return request_; }
+  Headers common_headers;  // of every answer to this request
+  bool http11 = true;
+  bool keep_alive = false;
+
+  // Whether another request may follow: the answer is complete and the connection stays.
+  bool complete() const { return state_ == State::kDone; }
+  bool begun() const { return state_ != State::kNone; }
+  // Accounts for the memory of the body until the exchange ends; false when there is no more.
+  bool hold_body(std::int64_t bytes);
+  // One line about the request and its answer.
+  void log() const;
+
+ protected:
+  asio::awaitable<void> run_on_worker(std::function<void()> f) override;
+
+ private:
+  enum class State { kNone, kEvents, kDone, kBroken };
+  std::string head(int status, Headers first, Headers headers);
+  asio::awaitable<bool> write(std::string data);
+
+  Connection& connection_;
+  const std::uint64_t number_;
+  const Clock::time_point started_ = Clock::now();
+  std::shared_ptr<WakeTarget> target_;
+  State state_ = State::kNone;
+  bool chunked_ = false;
+  bool refused_ = false;
+  int status_ = 0;
+  std::int64_t bytes_ = 0;  // of the answer, with its head
+  std::int64_t held_ = 0;
+};
+
+}  // namespace vitrine

@@ -1,0 +1,153 @@
+// HTTP/1.1 over Boost.Asio and Beast: sockets, limits, TLS, keys, keep-alive, disconnects.
+// Knows nothing of models and of the API it carries. A connection is one coroutine on the I/O
+// threads; a route's handler runs in it and hands what takes longer than a millisecond to the
+// workers.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace vitrine {
+
+namespace asio = boost::asio;
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;  // 0: any free one
+  int io_threads = 1;
+  int worker_threads = 1;
+  std::string tls_certificate, tls_key;  // PEM files; both or neither
+  std::string api_keys_file;             // lines "KEY [NAME [WEIGHT]]"; none: no keys are asked for
+  std::vector<std::string> allow_hosts;  // beside loopback names and the bound address
+  std::vector<std::string> cors_origins;  // that may read answers in a browser; "*": any
+  std::int64_t max_body_bytes = 16 << 20;
+  std::int64_t max_bodies_bytes = 512 << 20;  // of all requests in work; over it: 503
+  int max_header_bytes = 64 << 10;
+  int max_headers = 100;
+  int max_connections = 4096;
+  std::chrono::seconds header_timeout{10};  // a request's head, from its first byte
+  std::chrono::seconds body_timeout{30};    // without a byte of the body
+  std::chrono::seconds idle_timeout{75};    // between two requests
+  std::chrono::seconds write_timeout{60};   // without the client taking a byte
+};
+
+struct HttpRequest {
+  std::string method;  // "GET"
+  std::string path;    // as it was sent, without the query
+  std::string query;
+  std::string body;
+  std::string id;             // of this request: in the logs and in the x-request-id header
+  std::string tenant;         // name of the API key; empty without keys
+  double weight = 1;          // of the API key
+  std::string_view argument;  // what the route's trailing '*' stands for
+  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
+  std::string_view header(std::string_view name) const;      // empty when absent
+};
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+// One request and its answer. Used by its handler only, on the connection's strand, one operation
+// at a time.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  const HttpRequest& request() const { return request_; }
+
+  // The whole answer at once.
+  virtual asio::awaitable<void> reply(int status, std::string_view content_type, std::string body,
+                                      Headers headers = {}) = 0;
+  // An answer of server-sent events: the head, frames, the end. send() returns false when the
+  // client is gone or takes nothing for write_timeout (the connection is then closed), and for
+  // HEAD, which gets no frames; it waits while the client is slow. An answer without end_events()
+  // is cut off, so that the client can tell.
+  virtual asio::awaitable<void> begin_events(Headers headers = {}) = 0;
+  virtual asio::awaitable<bool> send(std::string frames) = 0;
+  virtual asio::awaitable<void> end_events() = 0;
+
+  // Something that any thread may call to end a wait(): cheap, never blocks, allocates nothing once
+  // warm, and may outlive the exchange.
+  virtual std::function<void()> waker() = 0;
+  // Until the waker was called since the last wait(), or the client is gone (then false).
+  virtual asio::awaitable<bool> wait() = 0;
+  virtual bool gone() const = 0;
+
+  // Runs f on the workers; the coroutine goes on here with its result.
+  template <typename F>
+  asio::awaitable<std::invoke_result_t<F>> on_worker(F f) {
+    using T = std::invoke_result_t<F>;
+    if constexpr (std::is_void_v<T>) {
+      co_await run_on_worker(f);
+    } else {
+      std::optional<T> out;
+      co_await run_on_worker([&] { out.emplace(f()); });
+      co_return std::move(*out);
+    }
+  }
+
+ protected:
+  virtual asio::awaitable<void> run_on_worker(std::function<void()> f) = 0;
+  HttpRequest request_;
+};
+
+struct Route {
+  std::string method;  // "GET", "POST"
+  std::string path;    // exact, or a prefix with a trailing '*'
+  std::function<asio::awaitable<void>(Exchange&)> handle;
+  bool open = false;  // answers without an API key
+};
+
+// Why the transport itself does not answer as asked: a request that is malformed, over a limit, not
+// allowed or not routed, or a handler that failed.
+struct HttpError {
+  int status = 0;
+  std::string message;
+  std::string code = {};  // for programs to tell apart what has the same status; may be empty
+};
+
+struct HttpBody {
+  std::string content_type, text;
+};
+// "message\n"
+HttpBody plain_error(const HttpError& error);
+
+// What a server serves.
+struct HttpService {
+  std::vector<Route> routes;
+  std::function<HttpBody(const HttpError&)> write_error = plain_error;
+};
+
+struct HttpCounts {
+  int connections = 0;
+  std::uint64_t accepted = 0, refused = 0;  // connections
+  std::uint64_t requests = 0;
+  std::int64_t body_bytes = 0;  // held by requests in work
+};
+
+class HttpServer {
+ public:
+  // Binds and listens; answers start with run().
+  static Result<std::unique_ptr<HttpServer>> create(HttpOptions options, HttpService service);
+  virtual ~HttpServer() = default;
+  virtual int port() const = 0;
+  virtual HttpCounts counts() const = 0;
+  // Serves until stop_accepting() has been called and everything has been answered, or stop().
+  virtual void run() = 0;
+  // From any thread. No new connections; requests in work are finished, idle connections closed,
+  // further requests on the open ones get 503.
+  virtual void stop_accepting() = 0;
+  // Closes everything now.
+  virtual void stop() = 0;
+};
+
+}  // namespace vitrine

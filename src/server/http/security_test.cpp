@@ -1,0 +1,197 @@
+#include "server/http/security.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace vitrine {
+namespace {
+
+TEST(ApiKeys, ReadsNamesAndWeights) {
+  auto keys =
+      ApiKeys::parse("# all of them\n\nsk-one\r\n  sk-two  team-b\nsk-three c 2.5\n", "keys");
+  ASSERT_TRUE(keys.ok()) << keys.error().message;
+  ASSERT_NE(keys->find("sk-one"), nullptr);
+  EXPECT_EQ(keys->find("sk-one")->name, "key-3");
+  EXPECT_EQ(keys->find("sk-one")->weight, 1);
+  EXPECT_EQ(keys->find("sk-two")->name, "team-b");
+  EXPECT_EQ(keys->find("sk-three")->weight, 2.5);
+  for (const char* wrong : {"", "sk-on", "sk-one ", "sk-onee", "SK-ONE", "team-b", "#"})
+    EXPECT_EQ(keys->find(wrong), nullptr) << wrong;
+}
+
+TEST(ApiKeys, ErrorsNameTheLineAndNeverTheKey) {
+  struct Case {
+    std::string text, says;
+  };
+  const Case cases[] = {
+      {"secret1 a 1 extra", "line 1"},
+      {"ok\nsecret1 a zero", "line 2"},
+      {"secret1 a 0", "weight"},
+      {"secret1 a -1", "weight"},
+      {"secret1 a nan", "weight"},
+      {"secret1 a inf", "weight"},
+      {"secret1 a 1e9", "weight"},
+      {"secret1 a 1x", "weight"},
+      {"ok\n\nsecret1\x01", "line 3"},
+      {"secret1\xff", "printable"},
+      {"secret1 " + std::string(65, 'n'), "64"},
+      {"secret1 a\n#\nsecret1 b", "line 3"},
+      {"", "no key"},
+      {"# secret1\n\n", "no key"},
+  };
+  for (const auto& item : cases) {
+    auto keys = ApiKeys::parse(item.text, "keys");
+    ASSERT_FALSE(keys.ok()) << item.text;
+    EXPECT_NE(keys.error().message.find(item.says), std::string::npos) << keys.error().message;
+    EXPECT_EQ(keys.error().message.find("secret1"), std::string::npos) << keys.error().message;
+  }
+}
+
+TEST(ApiKeys, FilesThatCannotBeRead) {
+  auto folder = std::filesystem::temp_directory_path();
+  EXPECT_FALSE(ApiKeys::load((folder / "no-such-file").string()).ok());
+  EXPECT_FALSE(ApiKeys::load(folder.string()).ok());
+}
+
+TEST(ApiKeys, FromHeaders) {
+  auto keys = ApiKeys::parse("sk-one\nsk-two", "keys");
+  ASSERT_TRUE(keys.ok());
+  struct Case {
+    Headers headers;
+    bool good;
+  };
+  const Case cases[] = {
+      {{{"authorization", "Bearer sk-one"}}, true},
+      {{{"authorization", "bearer  sk-two"}}, true},
+      {{{"x-api-key", "sk-two"}}, true},
+      {{}, false},
+      {{{"authorization", "sk-one"}}, false},
+      {{{"authorization", "Bearer"}}, false},
+      {{{"authorization", "Bearer "}}, false},
+      {{{"authorization", "Basic sk-one"}}, false},
+      {{{"authorization", "Bearer sk-one, sk-two"}}, false},
+      {{{"authorization", "Bearer wrong"}, {"x-api-key", "sk-one"}}, false},
+      {{{"authorization", "Bearer sk-one"}, {"authorization", "Bearer sk-one"}}, false},
+      {{{"x-api-key", "sk-one"}, {"x-api-key", "wrong"}}, false},
+  };
+  for (const auto& item : cases) {
+    HttpRequest request;
+    request.headers = item.headers;
+    EXPECT_EQ(keys->authenticate(request) != nullptr, item.good)
+        << (item.headers.empty() ? "" : item.headers[0].second);
+  }
+}
+
+AccessRules rules(HttpOptions options, const std::string& bound) {
+  auto made = AccessRules::make(options, bound);
+  EXPECT_TRUE(made.ok());
+  return *made;
+}
+
+TEST(AccessRules, Hosts) {
+  HttpOptions named;
+  named.allow_hosts = {"Models.example", "pinned.example:8443", "2001:db8::7"};
+  auto loopback = rules(named, "127.0.0.1");
+  for (const char* good :
+       {"localhost", "LOCALHOST:80", "a.localhost", "127.0.0.1:8080", "127.9.9.9", "[::1]",
+        "[::1]:8080", "[0:0:0:0:0:0:0:1]:1", "models.example", "MODELS.example:1234",
+        "pinned.example:8443", "[2001:db8::7]:80"})
+    EXPECT_TRUE(loopback.host_allowed(good)) << good;
+  for (const char* bad : {"",
+                          "evil.example",
+                          "localhost.evil.example",
+                          "notlocalhost",
+                          "127.0.0.1.evil.example",
+                          "127.1",
+                          "2130706433",
+                          "0x7f.0.0.1",
+                          "10.0.0.1",
+                          "0.0.0.0",
+                          "pinned.example",
+                          "pinned.example:1",
+                          "localhost:",
+                          "localhost:x",
+                          "localhost:123456",
+                          "localhost/x",
+                          "localhost#",
+                          "localhost?x",
+                          "user@localhost",
+                          "localhost localhost",
+                          "[::1",
+                          "::1",
+                          "[::2]",
+                          "[::1]x",
+                          "models.example.",
+                          "[2001:db8::8]"})
+    EXPECT_FALSE(loopback.host_allowed(bad)) << bad;
+
+  auto wildcard = rules({}, "0.0.0.0");
+  EXPECT_TRUE(wildcard.host_allowed("192.168.1.5:8080"));
+  EXPECT_TRUE(wildcard.host_allowed("[2001:db8::1]:8080"));
+  EXPECT_TRUE(wildcard.host_allowed("localhost"));
+  EXPECT_FALSE(wildcard.host_allowed("evil.example"));
+  EXPECT_TRUE(rules({}, "::").host_allowed("10.1.2.3"));
+
+  HttpOptions by_name;
+  by_name.host = "gpu-box";
+  EXPECT_TRUE(rules(by_name, "192.168.1.5").host_allowed("gpu-box:8080"));
+  EXPECT_FALSE(rules(by_name, "192.168.1.5").host_allowed("other-box"));
+}
+
+TEST(AccessRules, Origins) {
+  HttpOptions options;
+  options.cors_origins = {"https://App.example", "http://localhost:3000/"};
+  auto some = rules(options, "127.0.0.1");
+  struct Case {
+    const char *origin, *host;
+    bool allowed;
+    const char* cors;
+  };
+  const Case cases[] = {
+      {"https://app.example", "localhost:8080", true, "https://app.example"},
+      {"http://localhost:3000", "localhost:8080", true, "http://localhost:3000"},
+      {"http://localhost:8080", "localhost:8080", true, ""},
+      {"http://localhost", "localhost", true, ""},
+      {"http://localhost:80", "localhost", true, ""},
+      {"https://localhost", "localhost:443", true, ""},
+      {"http://localhost:8081", "localhost:8080", false, ""},
+      {"http://127.0.0.1:8080", "localhost:8080", false, ""},
+      {"http://app.example", "localhost:8080", false, ""},
+      {"https://app.example.evil", "localhost:8080", false, ""},
+      {"https://app.example:444", "localhost:8080", false, ""},
+      {"null", "localhost:8080", false, ""},
+      {"", "localhost:8080", false, ""},
+      {"file://", "localhost:8080", false, ""},
+      {"chrome-extension://localhost:8080", "localhost:8080", false, ""},
+      {"http://localhost:8080/", "localhost:8080", false, ""},
+      {"http://a@localhost:8080", "localhost:8080", false, ""},
+  };
+  for (const auto& item : cases) {
+    EXPECT_EQ(some.origin_allowed(item.origin, item.host), item.allowed) << item.origin;
+    EXPECT_EQ(some.cors_origin(item.origin), item.cors) << item.origin;
+  }
+  HttpOptions open;
+  open.cors_origins = {"*"};
+  EXPECT_TRUE(rules(open, "127.0.0.1").origin_allowed("null", "localhost"));
+  EXPECT_EQ(rules(open, "127.0.0.1").cors_origin("https://any.example"), "*");
+}
+
+TEST(AccessRules, OptionsThatMakeNoSense) {
+  for (const char* host : {"", "a b", "http://x", "x/y", "x:port"}) {
+    HttpOptions options;
+    options.allow_hosts = {host};
+    auto made = AccessRules::make(options, "127.0.0.1");
+    ASSERT_FALSE(made.ok()) << host;
+    EXPECT_NE(made.error().message.find("allow-host"), std::string::npos);
+  }
+  for (const char* origin : {"", "app.example", "https://", "https://a/b", "://a"}) {
+    HttpOptions options;
+    options.cors_origins = {origin};
+    EXPECT_FALSE(AccessRules::make(options, "127.0.0.1").ok()) << origin;
+  }
+}
+
+}  // namespace
+}  // namespace vitrine

@@ -1,0 +1,346 @@
+#include "server/http/session.h"
+
+#include <algorithm>
+#include <random>
+
+#include "base/log.h"
+#include "server/http/exchange.h"
+#include "server/http/head.h"
+#include "server/http/parser.h"
+
+namespace vitrine {
+namespace {
+
+constexpr std::size_t kMaxId = 64;
+constexpr auto kRefuseTimeout = std::chrono::seconds(1);
+
+// Why a request is not handed to its route. Status 0: the client is gone; no answer.
+struct Refusal {
+  HttpError error;
+  Headers headers;
+};
+using Verdict = std::optional<Refusal>;
+
+Refusal refusal(HttpError error, Headers headers = {}) {
+  return {std::move(error), std::move(headers)};
+}
+
+Refusal client_gone() { return {HttpError{}, {}}; }
+
+Refusal unavailable(std::string message) {
+  return refusal({503, std::move(message), "unavailable"}, {{"Retry-After", "1"}});
+}
+
+bool sane_id(std::string_view id) {
+  return !id.empty() && id.size() <= kMaxId &&
+         std::all_of(id.begin(), id.end(), [](unsigned char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == '-';
+         });
+}
+
+std::string new_id() {
+  static const std::uint64_t kProcess =
+      (std::uint64_t{std::random_device{}()} << 32) ^ std::random_device{}();
+  static std::atomic<std::uint64_t> count{0};
+  // splitmix64: one to one, so ids of a process differ.
+  std::uint64_t x = kProcess + (++count) * 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return fmt::format("req-{:016x}", x ^ (x >> 31));
+}
+
+std::string shown(const HttpRequest& request) {
+  return fmt::format("{} {}", request.method.substr(0, 32), request.path.substr(0, 200));
+}
+
+bool known_method(std::string_view method) {
+  static constexpr std::string_view kMethods[] = {"GET",    "HEAD",    "POST",  "PUT",    "PATCH",
+                                                  "DELETE", "OPTIONS", "TRACE", "CONNECT"};
+  return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
+}
+
+bool path_matches(const Route& route, std::string_view path) {
+  std::string_view pattern = route.path;
+  if (!pattern.ends_with('*')) return path == pattern;
+  pattern.remove_suffix(1);
+  return path.size() > pattern.size() && path.starts_with(pattern);
+}
+
+bool method_matches(const Route& route, std::string_view method) {
+  return route.method == method || (method == "HEAD" && route.method == "GET");
+}
+
+// An exact path before a prefix.
+const Route* find_route(const std::vector<Route>& routes, const HttpRequest& request) {
+  const Route* found = nullptr;
+  for (const auto& route : routes) {
+    if (!path_matches(route, request.path) || !method_matches(route, request.method)) continue;
+    if (!route.path.ends_with('*')) return &route;
+    if (!found) found = &route;
+  }
+  return found;
+}
+
+std::string allowed_methods(const std::vector<Route>& routes, std::string_view path) {
+  std::string out;
+  for (const auto& route : routes) {
+    if (!path_matches(route, path) || out.find(route.method) != out.npos) continue;
+    if (!out.empty()) out += ", ";
+    out += route.method;
+    if (route.method == "GET") out += ", HEAD";
+  }
+  return out;
+}
+
+// The names that a preflight asks for, when they are a list of tokens.
+std::string sane_names(std::string_view names) {
+  bool sane = names.size() <= 1024 && std::all_of(names.begin(), names.end(), [](char c) {
+                return c == ',' || c == ' ' || is_token({&c, 1});
+              });
+  return sane ? std::string(names) : std::string();
+}
+
+class Session {
+ public:
+  Session(Connection& connection, bool refuse)
+      : connection_(connection), core_(connection.core()), refuse_(refuse) {}
+
+  enum class Next { kRequest, kLinger, kClose };
+  asio::awaitable<Next> serve_one();
+
+ private:
+  asio::awaitable<bool> begins();
+  asio::awaitable<Verdict> read_head(ConnectionExchange& exchange);
+  asio::awaitable<Verdict> read_body(ConnectionExchange& exchange);
+  asio::awaitable<void> handle(ConnectionExchange& exchange, const Route& route);
+  asio::awaitable<void> preflight(ConnectionExchange& exchange);
+  Verdict admit(ConnectionExchange& exchange);
+  Verdict check_origin(ConnectionExchange& exchange);
+  Verdict find_handler(ConnectionExchange& exchange);
+
+  Connection& connection_;
+  ServerCore& core_;
+  const bool refuse_;
+  // Of the current request.
+  std::unique_ptr<RequestParser> parser_;
+  const Route* route_ = nullptr;
+  bool preflight_ = false;
+};
+
+// The first byte of a request; empty lines before it do not count.
+asio::awaitable<bool> Session::begins() {
+  auto idle =
+      refuse_ ? Clock::duration(kRefuseTimeout) : Clock::duration(core_.options.idle_timeout);
+  auto deadline = Clock::now() + idle;
+  for (;;) {
+    auto input = connection_.input();
+    if (input.starts_with("\r\n")) {
+      connection_.consume(2);
+    } else if (!input.empty() && input != "\r") {
+      co_return true;
+    } else if (input.empty()) {
+      auto got = co_await connection_.first_input(deadline);
+      if (got != Connection::Input::kMore) co_return false;
+    } else {
+      auto got = co_await connection_.more_input(1, deadline);
+      if (got != Connection::Input::kMore) co_return false;
+    }
+  }
+}
+
+asio::awaitable<Session::Next> Session::serve_one() {
+  bool begun = co_await begins();
+  if (!begun && !refuse_) co_return Next::kClose;
+  ++core_.requests;
+  ConnectionExchange exchange(connection_);
+  exchange.mutable_request().id = new_id();
+  parser_ =
+      std::make_unique<RequestParser>(core_.options.max_header_bytes, core_.options.max_body_bytes);
+  route_ = nullptr;
+  preflight_ = false;
+  Verdict verdict;
+  if (begun) verdict = co_await read_head(exchange);
+  if (refuse_ && (!verdict || verdict->error.status != 0)) {
+    verdict = unavailable("too many connections are open");
+    exchange.keep_alive = false;
+  }
+  if (!verdict) verdict = admit(exchange);
+  if (!verdict && !preflight_) verdict = co_await read_body(exchange);
+  parser_.reset();
+  if (verdict && verdict->error.status == 0) co_return Next::kClose;
+  if (verdict)
+    co_await exchange.refuse(std::move(verdict->error), std::move(verdict->headers));
+  else if (preflight_)
+    co_await preflight(exchange);
+  else
+    co_await handle(exchange, *route_);
+  exchange.log();
+  co_return exchange.complete() && exchange.keep_alive ? Next::kRequest : Next::kLinger;
+}
+
+asio::awaitable<Verdict> Session::read_head(ConnectionExchange& exchange) {
+  HeadScanner scanner(core_.options.max_header_bytes, core_.options.max_headers);
+  auto timeout =
+      refuse_ ? Clock::duration(kRefuseTimeout) : Clock::duration(core_.options.header_timeout);
+  auto deadline = Clock::now() + timeout;
+  std::size_t length = 0;
+  while ((length = scanner.scan(connection_.input())) == 0) {
+    if (scanner.error()) co_return refusal(*scanner.error());
+    auto got = co_await connection_.more_input(connection_.input().size(), deadline);
+    if (got == Connection::Input::kEnded) co_return client_gone();
+    if (got == Connection::Input::kTimeout)
+      co_return refusal({408, "the head of the request did not arrive in time"});
+  }
+  auto& request = exchange.mutable_request();
+  auto problem = parser_->head(connection_.input().substr(0, length), request);
+  connection_.consume(length);
+  if (auto id = request.header("x-request-id"); sane_id(id)) request.id = std::string(id);
+  exchange.http11 = parser_->http11();
+  if (problem) co_return refusal(std::move(*problem));
+  // A refused request whose body is still to come ends the connection.
+  exchange.keep_alive = parser_->keep_alive() && parser_->done();
+  co_return std::nullopt;
+}
+
+// All that is decided by the head alone, before a byte of the body is kept.
+Verdict Session::admit(ConnectionExchange& exchange) {
+  const auto& request = exchange.request();
+  if (auto verdict = check_origin(exchange)) return verdict;
+  if (core_.draining) return unavailable("the server is shutting down");
+  if (preflight_) return std::nullopt;
+  if (auto verdict = find_handler(exchange)) return verdict;
+  auto expect = request.header("expect");
+  if (!expect.empty() && !equals_ignoring_case(expect, "100-continue"))
+    return refusal({417, "Expect can only be 100-continue"});
+  return std::nullopt;
+}
+
+Verdict Session::check_origin(ConnectionExchange& exchange) {
+  const auto& request = exchange.request();
+  auto count = [&](std::string_view name) {
+    return std::count_if(request.headers.begin(), request.headers.end(),
+                         [&](const auto& header) { return header.first == name; });
+  };
+  auto hosts = count("host");
+  if (hosts > 1 || (hosts == 0 && exchange.http11))
+    return refusal({400, "the request must have exactly one Host"});
+  auto host = request.header("host");
+  if (hosts == 1 && !core_.access.host_allowed(host))
+    return refusal(
+        {403, "this Host is not served; --allow-host NAME allows more names", "host_not_allowed"});
+  if (count("origin") > 1) return refusal({400, "more than one Origin"});
+  auto origin = request.header("origin");
+  if (count("origin") == 0) return std::nullopt;
+  if (!core_.access.origin_allowed(origin, host))
+    return refusal({403, "this Origin may not ask; see the CORS option", "origin_not_allowed"});
+  if (auto named = core_.access.cors_origin(origin); !named.empty()) {
+    exchange.common_headers.emplace_back("Access-Control-Allow-Origin", named);
+    exchange.common_headers.emplace_back("Access-Control-Expose-Headers",
+                                         "x-request-id, retry-after");
+    if (named != "*") exchange.common_headers.emplace_back("Vary", "Origin");
+    preflight_ =
+        request.method == "OPTIONS" && !request.header("access-control-request-method").empty();
+  }
+  return std::nullopt;
+}
+
+// Deny by default: only what is routed to an open handler goes without a key.
+Verdict Session::find_handler(ConnectionExchange& exchange) {
+  auto& request = exchange.mutable_request();
+  route_ = find_route(core_.service.routes, request);
+  if (!core_.keys.empty()) {
+    const ApiKey* key = core_.keys.authenticate(request);
+    if (!key && !(route_ && route_->open))
+      return refusal(
+          {401, "a valid API key is needed: Authorization: Bearer KEY", "invalid_api_key"},
+          {{"WWW-Authenticate", "Bearer"}});
+    if (key) {
+      request.tenant = key->name;
+      request.weight = key->weight;
+    }
+  }
+  if (route_) {
+    if (route_->path.ends_with('*'))
+      request.argument = std::string_view(request.path).substr(route_->path.size() - 1);
+    return std::nullopt;
+  }
+  if (!known_method(request.method)) return refusal({501, "this method is not known here"});
+  auto allowed = allowed_methods(core_.service.routes, request.path);
+  if (allowed.empty()) return refusal({404, shown(request) + ": no such path", "unknown_url"});
+  return refusal(
+      {405, fmt::format("{}: allowed here: {}", shown(request), allowed), "method_not_allowed"},
+      {{"Allow", allowed}});
+}
+
+asio::awaitable<Verdict> Session::read_body(ConnectionExchange& exchange) {
+  if (parser_->done()) co_return std::nullopt;
+  if (!exchange.request().header("expect").empty() && exchange.http11 &&
+      connection_.input().empty()) {
+    bool ok = co_await connection_.write("HTTP/1.1 100 Continue\r\n\r\n");
+    if (!ok) co_return client_gone();
+  }
+  for (;;) {
+    std::size_t used = 0;
+    auto problem = parser_->body(connection_.input(), used);
+    connection_.consume(used);
+    if (problem) co_return refusal(std::move(*problem));
+    if (!exchange.hold_body(parser_->body_bytes()))
+      co_return unavailable("too many large requests are in work");
+    if (parser_->done()) break;
+    auto got = co_await connection_.more_input(connection_.input().size(),
+                                               Clock::now() + core_.options.body_timeout);
+    if (got == Connection::Input::kEnded) co_return client_gone();
+    if (got == Connection::Input::kTimeout)
+      co_return refusal({408, "the body of the request did not arrive in time"});
+  }
+  exchange.mutable_request().body = parser_->take_body();
+  exchange.keep_alive = parser_->keep_alive();
+  co_return std::nullopt;
+}
+
+asio::awaitable<void> Session::handle(ConnectionExchange& exchange, const Route& route) {
+  std::string failure;
+  try {
+    co_await route.handle(exchange);
+    if (!exchange.begun() && !exchange.gone()) failure = "the handler gave no answer";
+  } catch (const std::exception& error) {
+    failure = error.what();
+  } catch (...) {
+    failure = "an unknown exception";
+  }
+  if (failure.empty()) co_return;
+  if (!(exchange.gone() && exchange.begun()))
+    LogLine(LogLevel::kError, "handler failed")
+        .field("path", exchange.request().path)
+        .field("id", exchange.request().id)
+        .field("what", failure);
+  exchange.keep_alive = false;
+  if (exchange.begun()) co_return;
+  HttpBody body = core_.service.write_error({500, "internal error", "internal_error"});
+  co_await exchange.reply(500, body.content_type, std::move(body.text));
+}
+
+asio::awaitable<void> Session::preflight(ConnectionExchange& exchange) {
+  Headers headers;
+  headers.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST");
+  auto names = sane_names(exchange.request().header("access-control-request-headers"));
+  if (!names.empty()) headers.emplace_back("Access-Control-Allow-Headers", names);
+  headers.emplace_back("Access-Control-Max-Age", "600");
+  co_await exchange.reply(204, "", "", std::move(headers));
+}
+
+}  // namespace
+
+asio::awaitable<void> serve(std::shared_ptr<Connection> connection, bool refuse) {
+  bool open = co_await connection->handshake();
+  if (open) {
+    Session session(*connection, refuse);
+    auto next = Session::Next::kRequest;
+    while (next == Session::Next::kRequest) next = co_await session.serve_one();
+    if (next == Session::Next::kLinger) co_await connection->linger();
+  }
+  connection->close();
+}
+
+}  // namespace vitrine

@@ -1,0 +1,158 @@
+#include "server/request/call.h"
+
+#include <charconv>
+
+#include "sampling/presets.h"
+#include "server/request/limits.h"
+#include "server/request/prompt_fields.h"
+
+namespace vitrine {
+namespace {
+
+// A SamplingParams error begins with the parameter's name.
+void take(JsonFields& fields, std::string_view name, const Status& status) {
+  if (status.ok()) return;
+  fields.fail(bad_field(std::string(name), status.error().message));
+}
+
+void read_logit_bias(JsonFields& fields, SamplingParams& params) {
+  const json::object* object = fields.object("logit_bias");
+  if (object == nullptr) return;
+  if (object->size() > BiasTable::kMaxEntries)
+    return fields.fail("logit_bias", fmt::format("found {} entries, allowed up to {}",
+                                                 object->size(), BiasTable::kMaxEntries));
+  std::vector<LogitBias> entries;
+  for (const auto& item : *object) {
+    std::string_view key = item.key();
+    LogitBias entry{};
+    auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), entry.id);
+    if (error != std::errc() || end != key.data() + key.size())
+      return fields.fail("logit_bias", fmt::format("found {} as a key, allowed token ids",
+                                                   describe(json::value(key))));
+    JsonFields value(*object, "logit_bias");
+    auto bias = value.number(key);
+    if (!bias) {
+      if (value.error()) return fields.fail(*value.error());
+      return fields.fail("logit_bias",
+                         fmt::format("found null for token {}, allowed numbers", key));
+    }
+    entry.bias = static_cast<float>(*bias);
+    entries.push_back(entry);
+  }
+  take(fields, "logit_bias", params.set_logit_bias(std::move(entries)));
+}
+
+// The request's own layer over its preset over the server's defaults.
+SamplingParams read_sampling(const Api& api, JsonFields& fields) {
+  SamplingParams own, preset;
+  for (const Param* p : all_params())
+    if (auto value = fields.number(p->name)) take(fields, p->name, own.set(p->name, *value));
+  if (auto seed = fields.bits("seed")) own.set_seed(*seed);
+  read_logit_bias(fields, own);
+  if (auto order = fields.texts("samplers", kMaxSamplers))
+    take(fields, "samplers", own.set_order(*order));
+  if (auto name = fields.text("preset")) {
+    auto made = preset_params(*name);
+    if (made.ok())
+      preset = std::move(*made);
+    else
+      fields.fail("preset", made.error().message);
+  }
+  if (!fields.error()) take(fields, "logit_bias", own.check_vocab(api.vocab));
+  return resolve({&own, &preset, &api.defaults});
+}
+
+void read_stream(JsonFields& fields, Call& call) {
+  call.stream = fields.boolean("stream").value_or(false);
+  if (const json::object* options = fields.object("stream_options")) {
+    JsonFields inner(*options, "stream_options");
+    call.include_usage = inner.boolean("include_usage").value_or(false);
+    inner.ignore({"include_obfuscation"});
+    if (auto error = inner.close()) return fields.fail(std::move(*error));
+    if (!call.stream) fields.fail("stream_options", "allowed only with \"stream\": true");
+  }
+}
+
+// The engine's own.
+void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
+  Request& r = call.request;
+  read_service(api, http, fields, r);
+  r.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  r.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, api.context).value_or(0));
+  r.stop_token_ids = fields.ids("stop_token_ids", kMaxStopTokens, api.vocab);
+  if (const json::object* own = fields.object("vitrine")) {
+    JsonFields inner(*own, "vitrine");
+    call.timings = inner.boolean("timings").value_or(false);
+    if (auto error = inner.close()) fields.fail(std::move(*error));
+  }
+}
+
+}  // namespace
+
+ParsedCall read_call(const Api& api, const HttpRequest& http, ReadFields read) {
+  ParsedCall out;
+  json::value body;
+  out.error = parse_body(http.body, body);
+  if (out.error) return out;
+  JsonFields fields(body.get_object());
+  read(api, http, fields, out.call);
+  out.error = fields.close();
+  return out;
+}
+
+void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
+  read_model_name(api, fields);
+  Request& r = call.request;
+  r.sampling = read_sampling(api, fields);
+  r.choices = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
+  read_stream(fields, call);
+  read_own(api, http, fields, call);
+  r.max_backlog = call.stream ? api.stream_backlog : 0;
+  // Of OpenAI's, without a meaning here.
+  fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier",
+                 "prompt_cache_key", "prompt_cache_retention", "prediction"});
+}
+
+void read_stops(const Api& api, JsonFields& fields, std::vector<std::string> own, Call& call) {
+  const json::value* value = fields.any("stop");
+  std::size_t most = StopStrings::kMaxStops - own.size();
+  if (value != nullptr && value->is_string())
+    own.emplace_back(value->get_string());
+  else if (value != nullptr && !value->is_array())
+    fields.fail("stop",
+                fmt::format("found {}, allowed a string or a list of strings", describe(*value)));
+  else if (auto list = fields.texts("stop", most))
+    own.insert(own.end(), list->begin(), list->end());
+  if (fields.error() || own.empty()) return;
+  if (api.tokenizer == nullptr)
+    return fields.fail("stop", "the model has no tokenizer, so there is no text to stop in");
+  auto made = StopStrings::make(std::move(own), "stop");
+  if (made.ok())
+    call.stops = std::move(*made);
+  else
+    fields.fail(bad_field("stop", made.error().message));
+}
+
+void read_top_logprobs(JsonFields& fields, std::string_view name, Request& r) {
+  r.top_logprobs = static_cast<int>(fields.integer(name, 0, kMaxTopLogprobs).value_or(0));
+}
+
+void check_lengths(const Api& api, JsonFields& fields, const char* name, const Call& call) {
+  const Request& r = call.request;
+  if (r.max_tokens && r.min_tokens > *r.max_tokens)
+    fields.fail("min_tokens", fmt::format("found {}, allowed up to max_tokens, which is {}",
+                                          r.min_tokens, *r.max_tokens));
+  std::size_t room = r.max_tokens == 0 ? 0 : 1;  // the least that must be left for the answer
+  auto context = static_cast<std::size_t>(api.context);
+  for (const auto& prompt : call.prompts) {
+    if (prompt.empty()) fields.fail(name, "found no tokens, allowed at least one");
+    if (prompt.size() + room > context)
+      fields.fail(name,
+                  fmt::format("found {} tokens, allowed up to {}: the context holds {} for prompt "
+                              "and answer together",
+                              prompt.size(), context - room, context),
+                  "context_length_exceeded");
+  }
+}
+
+}  // namespace vitrine
