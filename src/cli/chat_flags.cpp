@@ -4,9 +4,9 @@
 
 namespace vitrine {
 
-void ChatFlags::add(CLI::App& app) {
-  app.add_option("--chat-template", template_file,
-                 "a file with the Jinja template for chats; default: the model's own");
+void ChatFlags::add(const CommandLine& line) {
+  line.option("--chat-template", template_file,
+              "a file with the Jinja template for chats; default: the model's own");
 }
 
 Result<std::unique_ptr<ChatTemplate>> ChatFlags::load(const ModelFile& file,

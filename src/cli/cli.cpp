@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -20,10 +21,10 @@ int run_cli(int argc, char** argv) {
   app.set_version_flag("--version", "vitrine " VITRINE_VERSION);
   std::vector<const Command*> commands(all_commands().begin(), all_commands().end());
   std::sort(commands.begin(), commands.end(), [](auto* a, auto* b) { return a->order < b->order; });
-  std::vector<std::pair<CLI::App*, std::function<int()>>> actions;
+  std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command* command : commands) {
     CLI::App* sub = app.add_subcommand(command->name, command->help);
-    actions.emplace_back(sub, command->add(*sub));
+    actions.emplace_back(sub, command->add(CommandLine(*sub)));
   }
   if (argc <= 1) {
     std::cout << app.help();
@@ -41,7 +42,8 @@ int run_cli(int argc, char** argv) {
   for (auto& [sub, action] : actions) {
     if (!sub->parsed()) continue;
     try {
-      int code = action();
+      Result<int> result = action();
+      int code = result.ok() ? *result : fail(result.error());
       if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
       std::cerr << "error: the output could not be written\n";
     } catch (const std::exception& e) {

@@ -47,15 +47,15 @@ bool parse_number(std::string_view text, T& value) {
 
 }  // namespace
 
-void ModelFlag::add(CLI::App& app, const char* name) {
-  app.add_option(name, path, "a GGUF file, a Hugging Face folder, or a name of `vitrine models`")
-      ->required();
+void ModelFlag::add(const CommandLine& line, const char* name) {
+  line.option(name, path, "a GGUF file, a Hugging Face folder, or a name of `vitrine models`")
+      .required();
 }
 
-void ModelFlag::add_optional(CLI::App& app, const char* built_in) {
+void ModelFlag::add_optional(const CommandLine& line, const char* built_in) {
   path = built_in;
-  app.add_option("model", path, "a GGUF file, a Hugging Face folder, or a name of `vitrine models`")
-      ->capture_default_str();
+  line.option("model", path, "a GGUF file, a Hugging Face folder, or a name of `vitrine models`")
+      .show_default();
 }
 
 std::string models_folder() {
@@ -83,51 +83,46 @@ Result<std::shared_ptr<const ModelFile>> ModelFlag::open() const {
   return std::shared_ptr<const ModelFile>(std::move(file));
 }
 
-void EngineFlags::add(CLI::App& app) {
+void EngineFlags::add(const CommandLine& line) {
   std::string backends = "auto";
   for (const BackendDef* b : all_backends()) backends += fmt::format(", {}", b->name);
-  app.add_option("--backend", options.backend, backends)->capture_default_str();
-  app.add_option("--device", options.device,
-                 "which of the backend's devices: a number from 0; cpu and ref have one")
-      ->capture_default_str();
-  app.add_option("--threads", options.threads, "compute threads; 0: as many as there are CPUs");
-  app.add_option("--isa", options.isa,
-                 "cpu backend: avx2, avx512, vnni, bf16 or amx; default: the best there is");
-  app.add_flag(
-      "--deterministic", options.deterministic,
-      "cuda backend: a row's bits do not depend on the batch, as they never do on the cpu");
-  app.add_flag("--sync-ops", options.synchronous,
-               "cuda backend: wait for every op, so that one that fails is named");
-  app.add_option(
-      "--ctx", options.context,
-      fmt::format("context in tokens; default: the model's, at most {}", kDefaultContext));
-  app.add_option("--sequences", options.sequences,
-                 "sequences that run at once; 0: as memory allows")
-      ->capture_default_str();
-  app.add_option("--kv-tokens", options.kv_tokens,
-                 "positions of the KV pool; default: sequences x context");
-  app.add_option("--step-tokens", options.step_tokens, "tokens of the largest step")
-      ->capture_default_str();
-  app.add_option("--page-size", options.page_size, "positions of a KV page")->capture_default_str();
-  app.add_option("--kv-type", kv_type, "type of the KV cache: f32, f16 or bf16")
-      ->capture_default_str();
+  line.option("--backend", options.backend, backends).show_default();
+  line.option("--device", options.device,
+              "which of the backend's devices: a number from 0; cpu and ref have one")
+      .show_default();
+  line.option("--threads", options.threads, "compute threads; 0: as many as there are CPUs");
+  line.option("--isa", options.isa,
+              "cpu backend: avx2, avx512, vnni, bf16 or amx; default: the best there is");
+  line.flag("--deterministic", options.deterministic,
+            "cuda backend: a row's bits do not depend on the batch, as they never do on the cpu");
+  line.flag("--sync-ops", options.synchronous,
+            "cuda backend: wait for every op, so that one that fails is named");
+  line.option("--ctx", options.context,
+              fmt::format("context in tokens; default: the model's, at most {}", kDefaultContext));
+  line.option("--sequences", options.sequences, "sequences that run at once; 0: as memory allows")
+      .show_default();
+  line.option("--kv-tokens", options.kv_tokens,
+              "positions of the KV pool; default: sequences x context");
+  line.option("--step-tokens", options.step_tokens, "tokens of the largest step").show_default();
+  line.option("--page-size", options.page_size, "positions of a KV page").show_default();
+  line.option("--kv-type", kv_type, "type of the KV cache: f32, f16 or bf16").show_default();
 }
 
-void EngineFlags::add_serving(CLI::App& app) {
+void EngineFlags::add_serving(const CommandLine& line) {
   options.sequences = 0;
-  app.add_option("--max-queue", options.max_queue, "requests that may wait; one more gets 429")
-      ->capture_default_str();
-  app.add_option("--policy", policy,
-                 "continuous: batches are re-decided every step; static: a full batch runs to its "
-                 "slowest member, for comparison")
-      ->capture_default_str();
-  app.add_option("--static-wait-ms", options.static_wait_ms,
-                 "policy static: how long a batch that is not full waits")
-      ->capture_default_str();
-  app.add_option("--mixed-step-ms", options.mixed_step_ms,
-                 "about how long a step may prefill while others decode; 0: no limit")
-      ->capture_default_str();
-  app.add_flag("--no-prefix-cache", no_prefix_cache, "compute every prompt anew");
+  line.option("--max-queue", options.max_queue, "requests that may wait; one more gets 429")
+      .show_default();
+  line.option("--policy", policy,
+              "continuous: batches are re-decided every step; static: a full batch runs to its "
+              "slowest member, for comparison")
+      .show_default();
+  line.option("--static-wait-ms", options.static_wait_ms,
+              "policy static: how long a batch that is not full waits")
+      .show_default();
+  line.option("--mixed-step-ms", options.mixed_step_ms,
+              "about how long a step may prefill while others decode; 0: no limit")
+      .show_default();
+  line.flag("--no-prefix-cache", no_prefix_cache, "compute every prompt anew");
 }
 
 Result<EngineOptions> EngineFlags::resolve() const {
@@ -160,34 +155,22 @@ Result<std::unique_ptr<Engine>> EngineFlags::start(std::shared_ptr<const ModelFi
   return engine;
 }
 
-CLI::Validator whole_number(std::uint64_t least) {
-  auto check = [least](const std::string& text) -> std::string {
-    std::uint64_t value = 0;
-    const char* end = text.data() + text.size();
-    auto [rest, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc{} && rest == end && value >= least) return "";
-    return fmt::format("found {}, allowed a whole number from {} to {}", text, least, UINT64_MAX);
-  };
-  return CLI::Validator(check, "");
-}
-
-void SamplingFlags::add(CLI::App& app) {
+void SamplingFlags::add(const CommandLine& line) {
   for (const Param* p : all_params()) {
     std::string flag = "--" + std::string(p->name);
     std::replace(flag.begin(), flag.end(), '_', '-');
     auto value = std::make_unique<std::optional<double>>();
-    app.add_option(flag, *value, p->help);
+    line.option(flag, *value, p->help);
     values.emplace_back(p, std::move(value));
   }
-  app.add_option("--seed", seed,
-                 "seed of the random numbers; without one, it is drawn and reported")
-      ->check(whole_number());
-  app.add_option("--samplers", order, "order of the transforms, by name")->delimiter(',');
-  app.add_option("--logit-bias", bias, "ID:BIAS, added to that token's logit")->delimiter(',');
+  line.option("--seed", seed, "seed of the random numbers; without one, it is drawn and reported")
+      .whole_number();
+  line.option("--samplers", order, "order of the transforms, by name").comma_separated();
+  line.option("--logit-bias", bias, "ID:BIAS, added to that token's logit").comma_separated();
   std::string presets;
   for (const Preset& p : all_presets())
     presets += fmt::format("{}{}", presets.empty() ? "" : ", ", p.name);
-  app.add_option("--preset", preset, "settings by use: " + presets);
+  line.option("--preset", preset, "settings by use: " + presets);
 }
 
 Result<SamplingParams> SamplingFlags::resolve(const GenerationDefaults& defaults) const {
@@ -237,10 +220,10 @@ Result<std::unique_ptr<Tokenizer>> load_tokenizer(const ModelFile& file) {
   return tokenizer;
 }
 
-void add_pooling_flag(CLI::App& app, std::string& name) {
-  app.add_option("--pooling", name,
-                 "of embeddings: mean (over all tokens) or last (the last token's state); default: "
-                 "what the model's files say, otherwise mean");
+void add_pooling_flag(const CommandLine& line, std::string& name) {
+  line.option("--pooling", name,
+              "of embeddings: mean (over all tokens) or last (the last token's state); default: "
+              "what the model's files say, otherwise mean");
 }
 
 Result<Pooling> pooling_flag(const std::string& name, const ModelFile& file) {

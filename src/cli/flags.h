@@ -1,12 +1,12 @@
 // Flags that several commands share, and what they become.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "engine/engine.h"
 #include "sampling/params.h"
 #include "tokenizer/tokenizer.h"
@@ -16,9 +16,9 @@ namespace vitrine {
 // The name of a built-in model, a path, or the name of a model in the models folder.
 struct ModelFlag {
   std::string path;
-  void add(CLI::App& app, const char* name = "model");
+  void add(const CommandLine& line, const char* name = "model");
   // For commands that can do without: the built-in model of that name is taken then.
-  void add_optional(CLI::App& app, const char* built_in);
+  void add_optional(const CommandLine& line, const char* built_in);
   Result<std::shared_ptr<const ModelFile>> open() const;
 };
 // $VITRINE_MODELS, otherwise `models` in the current folder. May not exist.
@@ -30,8 +30,8 @@ struct EngineFlags {
   EngineOptions options;
   std::string kv_type = "f16", policy = "continuous";
   bool no_prefix_cache = false;
-  void add(CLI::App& app);
-  void add_serving(CLI::App& app);
+  void add(const CommandLine& line);
+  void add_serving(const CommandLine& line);
   Result<EngineOptions> resolve() const;
   // Loads the model; a progress line on stderr when that is a terminal.
   Result<std::unique_ptr<Engine>> start(std::shared_ptr<const ModelFile> file) const;
@@ -43,18 +43,14 @@ struct SamplingFlags {
   std::optional<std::uint64_t> seed;
   std::vector<std::string> order, bias;
   std::string preset;
-  void add(CLI::App& app);
+  void add(const CommandLine& line);
   // Flags, then the preset, then what the model's authors ask for.
   Result<SamplingParams> resolve(const GenerationDefaults& defaults) const;
 };
 
 // --pooling, of embeddings; empty: what the model's files ask for.
-void add_pooling_flag(CLI::App& app, std::string& name);
+void add_pooling_flag(const CommandLine& line, std::string& name);
 Result<Pooling> pooling_flag(const std::string& name, const ModelFile& file);
-
-// A check of a flag whose value is a whole number from `least` to 2^64 - 1: the parser itself would
-// let -1 wrap around and take the largest number for a larger one.
-CLI::Validator whole_number(std::uint64_t least = 0);
 
 // "5,6,7"
 Result<std::vector<std::int32_t>> parse_ids(const std::string& text, const char* what);

@@ -17,16 +17,12 @@ Result<std::string> read_text(const std::string& path, const char* flag) {
 
 }  // namespace
 
-void ConstraintFlags::add(CLI::App& app) {
-  CLI::Option_group* group = app.add_option_group("constraint", "what the text must be (one of)");
-  group->add_option("--grammar", grammar_file, "file with a grammar in GBNF");
-  group->add_option("--json-schema", schema_file,
-                    "file with a JSON schema; {} stands for any JSON");
-  group->add_option("--regex", regex, "regular expression for the whole text");
-  group->add_option("--choice", choices, "one of these texts; may be given several times")
-      ->take_all()
-      ->allow_extra_args(false);
-  group->require_option(0, 1);
+void ConstraintFlags::add(const CommandLine& line) {
+  CommandLine group = line.group("constraint", "what the text must be (one of)", 0, 1);
+  group.option("--grammar", grammar_file, "file with a grammar in GBNF");
+  group.option("--json-schema", schema_file, "file with a JSON schema; {} stands for any JSON");
+  group.option("--regex", regex, "regular expression for the whole text");
+  group.option("--choice", choices, "one of these texts; may be given several times").repeated();
 }
 
 Result<std::optional<ConstraintSpec>> ConstraintFlags::spec() const {
@@ -49,16 +45,14 @@ Result<std::optional<ConstraintSpec>> ConstraintFlags::spec() const {
   return std::optional(std::move(out));
 }
 
-void GenerationFlags::add(CLI::App& app) {
-  app.add_option("-n,--max-tokens", max_tokens, "tokens to generate at most")
-      ->capture_default_str();
-  app.add_flag("--ignore-eos", ignore_eos, "go on after an end token");
-  app.add_option("--stop", stops, "end the text before this string; may be given several times")
-      ->take_all()
-      ->allow_extra_args(false);
-  constraint.add(app);
-  sampling.add(app);
-  engine.add(app);
+void GenerationFlags::add(const CommandLine& line) {
+  line.option("-n,--max-tokens", max_tokens, "tokens to generate at most").show_default();
+  line.flag("--ignore-eos", ignore_eos, "go on after an end token");
+  line.option("--stop", stops, "end the text before this string; may be given several times")
+      .repeated();
+  constraint.add(line);
+  sampling.add(line);
+  engine.add(line);
 }
 
 Result<Request> GenerationFlags::request(std::vector<std::int32_t> prompt, const ModelFile& file,

@@ -13,7 +13,7 @@ struct ConstraintFlags {
   std::string grammar_file, schema_file, regex;
   std::vector<std::string> choices;
   ConstraintSource source;
-  void add(CLI::App& app);
+  void add(const CommandLine& line);
   // None when no flag was given.
   Result<std::optional<ConstraintSpec>> spec() const;
 };
@@ -26,7 +26,7 @@ struct GenerationFlags {
   bool parse_special = false;
   std::vector<std::string> stops;
   ConstraintFlags constraint;
-  void add(CLI::App& app);
+  void add(const CommandLine& line);
   // `tokenizer` may be null.
   Result<Request> request(std::vector<std::int32_t> prompt, const ModelFile& file,
                           const Tokenizer* tokenizer) const;

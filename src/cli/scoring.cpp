@@ -8,14 +8,13 @@
 
 namespace vitrine {
 
-void ScoringFlags::add(CLI::App& app) {
-  app.add_option("text", text_file, "a text file")->required();
-  app.add_option("--window", window, "tokens of a window; default: 1024, or the model's context")
-      ->check(CLI::Range(2, 1 << 20));
-  app.add_option("--limit", limit, "use only so many tokens of the text; 0: all")
-      ->check(CLI::Range(0, INT32_MAX));
-  app.add_flag("--parse-special", parse_special,
-               "special tokens spelt in the text become those tokens");
+void ScoringFlags::add(const CommandLine& line) {
+  line.option("text", text_file, "a text file").required();
+  line.option("--window", window, "tokens of a window; default: 1024, or the model's context")
+      .range(2, 1 << 20);
+  line.option("--limit", limit, "use only so many tokens of the text; 0: all").range(0, INT32_MAX);
+  line.flag("--parse-special", parse_special,
+            "special tokens spelt in the text become those tokens");
 }
 
 Status ScoringFlags::choose_window(const ModelFile& file, EngineFlags& engine) {

@@ -23,7 +23,7 @@ struct ScoringFlags {
   int window = 0;          // 0: 1024, or the context where that is shorter
   std::int64_t limit = 0;  // tokens of the text that are used; 0: all
   bool parse_special = false;
-  void add(CLI::App& app);
+  void add(const CommandLine& line);
   // Sets the window when it is not, and the engine's context to it.
   Status choose_window(const ModelFile& file, EngineFlags& engine);
   // The file's text by this tokenizer, which must be there.

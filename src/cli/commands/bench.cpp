@@ -256,34 +256,28 @@ Result<int> bench(Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  CLI::App* which = app.add_option_group("Model");
-  f->model.add(*which);
-  which->get_option("model")->required(false);
-  which->add_option("--random", f->random,
-                    fmt::format("instead of a model, random weights in memory: SHAPE:TYPE; shapes "
-                                "{}; types {}",
-                                random_model_shapes(), random_model_types()));
-  which->require_option(1);
-  app.add_option("--tokenizer", f->text,
-                 "instead of the model, the speed of its tokenizer on this text file");
-  app.add_option("-p,--prompt-tokens", f->prompt, "tokens to prefill")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("-n,--max-tokens", f->tokens, "tokens to decode")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
-  app.add_option("-r,--repeat", f->repeat, "runs; the median is reported")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100));
-  app.add_flag("--ops", f->ops, "also where the time goes, op by op");
-  app.add_flag("--json", f->json, "print one JSON document");
-  f->engine.add(app);
-  return [f] {
-    auto code = bench(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  CommandLine which = line.group("Model", "", 1, 1);
+  f->model.add(which);
+  which.get("model").required(false);
+  which.option("--random", f->random,
+               fmt::format("instead of a model, random weights in memory: SHAPE:TYPE; shapes "
+                           "{}; types {}",
+                           random_model_shapes(), random_model_types()));
+  line.option("--tokenizer", f->text,
+              "instead of the model, the speed of its tokenizer on this text file");
+  line.option("-p,--prompt-tokens", f->prompt, "tokens to prefill")
+      .show_default()
+      .range(1, 1 << 20);
+  line.option("-n,--max-tokens", f->tokens, "tokens to decode").show_default().range(1, 1000);
+  line.option("-r,--repeat", f->repeat, "runs; the median is reported")
+      .show_default()
+      .range(1, 100);
+  line.flag("--ops", f->ops, "also where the time goes, op by op");
+  line.flag("--json", f->json, "print one JSON document");
+  f->engine.add(line);
+  return [f] { return bench(*f); };
 }
 
 }  // namespace

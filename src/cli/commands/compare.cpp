@@ -218,21 +218,17 @@ Result<int> compare(Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->model.add(app);
-  f->reference.add(app, "reference");
+  f->model.add(line);
+  f->reference.add(line, "reference");
   for (const char* side : {"model", "reference"})
-    app.get_option(side)->description(
-        "a model, or a file of logits (vitrine perplexity --save-logits)");
-  f->scoring.add(app);
-  app.get_option("text")->required(false);
-  app.add_flag("--json", f->json, "print one JSON document");
-  f->engine.add(app);
-  return [f] {
-    auto code = compare(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+    line.get(side).description("a model, or a file of logits (vitrine perplexity --save-logits)");
+  f->scoring.add(line);
+  line.get("text").required(false);
+  line.flag("--json", f->json, "print one JSON document");
+  f->engine.add(line);
+  return [f] { return compare(*f); };
 }
 
 }  // namespace

@@ -28,16 +28,13 @@ Result<int> detokenize(const Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->model.add(app);
-  app.add_option("--ids", f->ids, "token ids: 5,6,7")->required();
-  app.add_flag("--skip-special", f->skip_special, "leave special tokens out");
-  app.add_flag("--json", f->json, "print one JSON document");
-  return [f] {
-    auto code = detokenize(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  f->model.add(line);
+  line.option("--ids", f->ids, "token ids: 5,6,7").required();
+  line.flag("--skip-special", f->skip_special, "leave special tokens out");
+  line.flag("--json", f->json, "print one JSON document");
+  return [f] { return detokenize(*f); };
 }
 
 }  // namespace

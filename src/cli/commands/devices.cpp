@@ -44,9 +44,9 @@ int devices(bool as_json) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto as_json = std::make_shared<bool>(false);
-  app.add_flag("--json", *as_json, "print one JSON document");
+  line.flag("--json", *as_json, "print one JSON document");
   return [as_json] { return devices(*as_json); };
 }
 

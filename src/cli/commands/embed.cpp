@@ -141,22 +141,19 @@ Result<int> embed(Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->model.add(app);
-  auto* texts = app.add_option("text", f->texts, "texts; default: the lines of --file or stdin");
-  auto* file = app.add_option("--file", f->file, "a text file, a text per line")->excludes(texts);
-  app.add_option("--ids", f->ids, "one text as token ids: 5,6,7")->excludes(texts)->excludes(file);
-  add_pooling_flag(app, f->pooling);
-  app.add_option("--dimensions", f->dimensions,
-                 "only the first so many values, brought to length 1 again")
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_flag("--json", f->json, "print one JSON document instead of one per text");
-  f->engine.add(app);
-  return [f] {
-    auto code = embed(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  f->model.add(line);
+  Option texts = line.option("text", f->texts, "texts; default: the lines of --file or stdin");
+  Option file = line.option("--file", f->file, "a text file, a text per line").excludes(texts);
+  line.option("--ids", f->ids, "one text as token ids: 5,6,7").excludes(texts).excludes(file);
+  add_pooling_flag(line, f->pooling);
+  line.option("--dimensions", f->dimensions,
+              "only the first so many values, brought to length 1 again")
+      .range(1, 1 << 20);
+  line.flag("--json", f->json, "print one JSON document instead of one per text");
+  f->engine.add(line);
+  return [f] { return embed(*f); };
 }
 
 }  // namespace

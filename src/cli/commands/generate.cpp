@@ -10,7 +10,7 @@ struct Flags {
   ModelFlag model;
   GenerationFlags generation;
   std::string prompt, ids;
-  CLI::Option* prompt_option = nullptr;
+  Option prompt_option;
   bool json = false;
 };
 
@@ -27,7 +27,7 @@ json::object timings_json(const Timings& t) {
 }
 
 Result<std::vector<std::int32_t>> prompt_ids(const Flags& f, const Tokenizer* tokenizer) {
-  if (f.prompt_option->count() == 0) return parse_ids(f.ids, "--ids");
+  if (!f.prompt_option.given()) return parse_ids(f.ids, "--ids");
   if (tokenizer == nullptr)
     return make_error(ErrorCode::kNotFound, "{}: has no tokenizer; give --ids instead of --prompt",
                       f.model.path);
@@ -78,21 +78,17 @@ Result<int> generate(const Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->model.add(app);
-  CLI::Option_group* input = app.add_option_group("prompt", "what to continue (one of)");
-  f->prompt_option = input->add_option("--prompt", f->prompt, "text");
-  input->add_option("--ids", f->ids, "token ids: 5,6,7");
-  input->require_option(1);
-  f->generation.add(app);
-  app.add_flag("--parse-special", f->generation.parse_special,
-               "special tokens spelt in the prompt become those tokens");
-  app.add_flag("--json", f->json, "print one JSON document");
-  return [f] {
-    auto code = generate(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  f->model.add(line);
+  CommandLine input = line.group("prompt", "what to continue (one of)", 1, 1);
+  f->prompt_option = input.option("--prompt", f->prompt, "text");
+  input.option("--ids", f->ids, "token ids: 5,6,7");
+  f->generation.add(line);
+  line.flag("--parse-special", f->generation.parse_special,
+            "special tokens spelt in the prompt become those tokens");
+  line.flag("--json", f->json, "print one JSON document");
+  return [f] { return generate(*f); };
 }
 
 }  // namespace

@@ -168,16 +168,13 @@ Result<int> inspect(const Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->model.add(app);
-  app.add_flag("--tensors", f->tensors, "list every tensor");
-  app.add_flag("--json", f->json, "print one JSON document");
-  f->engine.add(app);
-  return [f] {
-    auto code = inspect(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  f->model.add(line);
+  line.flag("--tensors", f->tensors, "list every tensor");
+  line.flag("--json", f->json, "print one JSON document");
+  f->engine.add(line);
+  return [f] { return inspect(*f); };
 }
 
 }  // namespace

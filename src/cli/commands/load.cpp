@@ -83,85 +83,82 @@ Result<int> compare_policies(const Flags& f) {
   return ok > 0 ? 0 : 1;
 }
 
-void add_length(CLI::App& app, const std::string& name, load::LengthSpec& spec) {
-  app.add_option("--" + name + "-mean", spec.mean, "mean " + name + " length in tokens")
-      ->capture_default_str()
-      ->check(CLI::Range(1.0, 1e6));
-  app.add_option("--" + name + "-cv", spec.cv,
-                 "its coefficient of variation (lognormal); 0: all alike")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 10.0));
-  app.add_option("--" + name + "-max", spec.max, "longest; default: eight times the mean")
-      ->check(CLI::Range(1, 1 << 20));
+void add_length(const CommandLine& line, const std::string& name, load::LengthSpec& spec) {
+  line.option("--" + name + "-mean", spec.mean, "mean " + name + " length in tokens")
+      .show_default()
+      .range(1.0, 1e6);
+  line.option("--" + name + "-cv", spec.cv,
+              "its coefficient of variation (lognormal); 0: all alike")
+      .show_default()
+      .range(0.0, 10.0);
+  line.option("--" + name + "-max", spec.max, "longest; default: eight times the mean")
+      .range(1, 1 << 20);
 }
 
-void add_load(CLI::App& app, load::LoadSpec& spec) {
-  auto* rate = app.add_option("--rate", spec.rate, "open loop: requests a second, Poisson arrivals")
-                   ->check(CLI::Range(1e-3, 1e6));
-  app.add_option("--concurrency", spec.concurrency, "closed loop: requests in flight")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10000))
-      ->excludes(rate);
-  app.add_option("--requests", spec.requests,
-                 "requests to measure; 0: as many as --duration has. A multiple of the batch "
-                 "is fair to static batching, whose last batch waits to be full")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 10000000));
-  app.add_option("--duration", spec.duration_s, "no new request after so many seconds")
-      ->check(CLI::Range(0.001, 1e6));
-  app.add_option("--warmup", spec.warmup, "requests before those")->check(CLI::Range(0, 100000));
-  add_length(app, "prompt", spec.prompt);
-  add_length(app, "output", spec.output);
-  app.add_option("--shared-prefix", spec.shared_prefix,
-                 "share of each prompt that is common to all, 0 to 1")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--seed", spec.seed, "the same seed is the same load")
-      ->capture_default_str()
-      ->check(whole_number());
-  app.add_option("--vocab", spec.vocab, "prompt ids are below it; default: asked of the server")
-      ->check(CLI::Range(1, 1 << 24));
-  app.add_option("--connections", spec.max_connections, "open at once, at most")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10000));
-  app.add_option("--slow-readers", spec.slow_readers,
-                 "clients beside these that read a byte a second; not in the figures")
-      ->check(CLI::Range(0, 1000));
-  app.add_option("--slow-tokens", spec.slow_tokens, "length of the answers they ask for")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--timeout", spec.timeout_s, "seconds to wait for one answer")
-      ->capture_default_str()
-      ->check(CLI::Range(0.01, 1e5));
+void add_load(const CommandLine& line, load::LoadSpec& spec) {
+  Option rate = line.option("--rate", spec.rate, "open loop: requests a second, Poisson arrivals")
+                    .range(1e-3, 1e6);
+  line.option("--concurrency", spec.concurrency, "closed loop: requests in flight")
+      .show_default()
+      .range(1, 10000)
+      .excludes(rate);
+  line.option("--requests", spec.requests,
+              "requests to measure; 0: as many as --duration has. A multiple of the batch "
+              "is fair to static batching, whose last batch waits to be full")
+      .show_default()
+      .range(0, 10000000);
+  line.option("--duration", spec.duration_s, "no new request after so many seconds")
+      .range(0.001, 1e6);
+  line.option("--warmup", spec.warmup, "requests before those").range(0, 100000);
+  add_length(line, "prompt", spec.prompt);
+  add_length(line, "output", spec.output);
+  line.option("--shared-prefix", spec.shared_prefix,
+              "share of each prompt that is common to all, 0 to 1")
+      .range(0.0, 1.0);
+  line.option("--seed", spec.seed, "the same seed is the same load").show_default().whole_number();
+  line.option("--vocab", spec.vocab, "prompt ids are below it; default: asked of the server")
+      .range(1, 1 << 24);
+  line.option("--connections", spec.max_connections, "open at once, at most")
+      .show_default()
+      .range(1, 10000);
+  line.option("--slow-readers", spec.slow_readers,
+              "clients beside these that read a byte a second; not in the figures")
+      .range(0, 1000);
+  line.option("--slow-tokens", spec.slow_tokens, "length of the answers they ask for")
+      .show_default()
+      .range(1, 1 << 20);
+  line.option("--timeout", spec.timeout_s, "seconds to wait for one answer")
+      .show_default()
+      .range(0.01, 1e5);
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  auto* url = app.add_option("--url", f->url, "the server")->capture_default_str();
-  app.add_option("--api-key", f->api_key, "sent as a bearer token");
-  app.add_option("--model", f->model, "name of the model to ask for; default: none");
-  add_load(app, f->spec);
-  app.add_option("--slo-ttft-ms", f->slo.ttft_ms, "goodput: time to first token within this");
-  app.add_option("--slo-tpot-ms", f->slo.tpot_ms, "goodput: time per further token within this");
-  auto* serve =
-      app.add_option("--serve", f->serve, "start a server for this model per policy and compare")
-          ->excludes(url);
-  app.add_option("--policies", f->policies, "the policies to compare")
-      ->delimiter(',')
-      ->capture_default_str()
-      ->needs(serve);
-  app.add_option("--repeat", f->repeat, "runs of each policy; medians are reported")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100))
-      ->needs(serve);
-  app.add_option("flags", f->server_flags, "after --: flags of `vitrine serve`")->needs(serve);
-  app.add_flag("--json", f->json, "print one JSON document");
-  return [f, count = app.get_option("--requests")] {
+  Option url = line.option("--url", f->url, "the server").show_default();
+  line.option("--api-key", f->api_key, "sent as a bearer token");
+  line.option("--model", f->model, "name of the model to ask for; default: none");
+  add_load(line, f->spec);
+  line.option("--slo-ttft-ms", f->slo.ttft_ms, "goodput: time to first token within this");
+  line.option("--slo-tpot-ms", f->slo.tpot_ms, "goodput: time per further token within this");
+  Option serve =
+      line.option("--serve", f->serve, "start a server for this model per policy and compare")
+          .excludes(url);
+  line.option("--policies", f->policies, "the policies to compare")
+      .comma_separated()
+      .show_default()
+      .needs(serve);
+  line.option("--repeat", f->repeat, "runs of each policy; medians are reported")
+      .show_default()
+      .range(1, 100)
+      .needs(serve);
+  line.option("flags", f->server_flags, "after --: flags of `vitrine serve`").needs(serve);
+  line.flag("--json", f->json, "print one JSON document");
+  return [f, count = line.get("--requests")]() -> Result<int> {
     load::LoadSpec& spec = f->spec;
-    if (spec.duration_s > 0 && count->count() == 0) spec.requests = 0;
+    if (spec.duration_s > 0 && !count.given()) spec.requests = 0;
     if (spec.duration_s == 0 && spec.requests == 0)
-      return fail(make_error(ErrorCode::kInvalid, "--requests: found 0, which needs --duration"));
-    auto code = f->serve.empty() ? run_on_url(*f) : compare_policies(*f);
-    return code.ok() ? *code : fail(code.error());
+      return make_error(ErrorCode::kInvalid, "--requests: found 0, which needs --duration");
+    return f->serve.empty() ? run_on_url(*f) : compare_policies(*f);
   };
 }
 

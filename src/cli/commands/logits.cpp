@@ -48,17 +48,14 @@ Result<int> logits(const Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->model.add(app);
-  app.add_option("--ids", f->ids, "token ids: 5,6,7")->required();
-  app.add_option("--positions", f->positions, "positions: 0,2; default: all");
-  app.add_flag("--json", f->json, "print one JSON document");
-  f->engine.add(app);
-  return [f] {
-    auto code = logits(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  f->model.add(line);
+  line.option("--ids", f->ids, "token ids: 5,6,7").required();
+  line.option("--positions", f->positions, "positions: 0,2; default: all");
+  line.flag("--json", f->json, "print one JSON document");
+  f->engine.add(line);
+  return [f] { return logits(*f); };
 }
 
 }  // namespace

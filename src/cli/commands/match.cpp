@@ -31,15 +31,12 @@ Result<int> match(const Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->constraint.add(app);
-  app.add_flag("--any-order", f->any_order,
-               "members of JSON objects may come in any order, whole numbers as 1.0");
-  return [f] {
-    auto code = match(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  f->constraint.add(line);
+  line.flag("--any-order", f->any_order,
+            "members of JSON objects may come in any order, whole numbers as 1.0");
+  return [f] { return match(*f); };
 }
 
 }  // namespace

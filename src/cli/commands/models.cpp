@@ -50,9 +50,9 @@ std::vector<Listed> list() {
   return out;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "print one JSON document");
+  line.flag("--json", *json, "print one JSON document");
   return [json] {
     std::vector<Listed> models = list();
     if (*json) {

@@ -102,18 +102,15 @@ Result<int> perplexity(Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->model.add(app);
-  f->scoring.add(app);
-  app.add_option("--save-logits", f->save,
-                 "write the logits of every position to this file, for vitrine compare");
-  app.add_flag("--json", f->json, "print one JSON document");
-  f->engine.add(app);
-  return [f] {
-    auto code = perplexity(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  f->model.add(line);
+  f->scoring.add(line);
+  line.option("--save-logits", f->save,
+              "write the logits of every position to this file, for vitrine compare");
+  line.flag("--json", f->json, "print one JSON document");
+  f->engine.add(line);
+  return [f] { return perplexity(*f); };
 }
 
 }  // namespace

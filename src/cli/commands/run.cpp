@@ -16,7 +16,7 @@ struct Flags {
   ChatFlags chat;
   GenerationFlags generation;
   std::string prompt, system;
-  CLI::Option* prompt_option = nullptr;
+  Option prompt_option;
 };
 
 // A conversation and what it runs on.
@@ -94,7 +94,7 @@ Result<int> run(const Flags& f) {
     return make_error(ErrorCode::kNotFound, "{}: has no tokenizer; `vitrine generate` takes --ids",
                       f.model.path);
   VT_TRY(auto chat, f.chat.load(*file, tokenizer.get()));
-  bool loop = f.prompt_option->count() == 0;
+  bool loop = !f.prompt_option.given();
   bool pipe = loop && !isatty(STDIN_FILENO);  // one prompt
   std::string text = f.prompt;
   if (pipe) text.assign(std::istreambuf_iterator<char>(std::cin), {});
@@ -112,17 +112,14 @@ Result<int> run(const Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->model.add(app);
-  f->prompt_option = app.add_option("prompt", f->prompt, "what to say; without it, a conversation");
-  app.add_option("--system", f->system, "a system message before it");
-  f->chat.add(app);
-  f->generation.add(app);
-  return [f] {
-    auto code = run(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  f->model.add(line);
+  f->prompt_option = line.option("prompt", f->prompt, "what to say; without it, a conversation");
+  line.option("--system", f->system, "a system message before it");
+  f->chat.add(line);
+  f->generation.add(line);
+  return [f] { return run(*f); };
 }
 
 }  // namespace

@@ -35,38 +35,27 @@ struct Flags {
   bool isolate_keys = false;
 };
 
-void add_http_flags(CLI::App& app, HttpOptions& http) {
-  app.add_option("--host", http.host, "address to listen on")->capture_default_str();
-  app.add_option("--port", http.port, "port to listen on; 0: any free one")->capture_default_str();
-  app.add_option("--io-threads", http.io_threads, "threads for connections")->capture_default_str();
-  app.add_option("--worker-threads", http.worker_threads, "threads for JSON and tokenizing")
-      ->capture_default_str();
-  app.add_option("--tls-cert", http.tls_certificate, "PEM file: serve HTTPS, with --tls-key");
-  app.add_option("--tls-key", http.tls_key, "PEM file of the certificate's key");
-  app.add_option("--api-keys", http.api_keys_file,
-                 "file of API keys, a line each: KEY [NAME [WEIGHT]]; all but /health needs one");
-  app.add_option("--allow-host", http.allow_hosts,
-                 "name that clients may use for this server, beside loopback; may be repeated");
-  app.add_option("--cors-origin", http.cors_origins,
-                 "web origin that may read answers; '*': any; may be repeated");
-  app.add_option("--max-body-bytes", http.max_body_bytes, "largest request body")
-      ->capture_default_str();
-  app.add_option("--max-bodies-bytes", http.max_bodies_bytes,
-                 "most bytes of the bodies of all requests in work")
-      ->capture_default_str();
-  app.add_option("--max-header-bytes", http.max_header_bytes, "largest request head")
-      ->capture_default_str();
-  app.add_option("--max-headers", http.max_headers, "most header fields")->capture_default_str();
-  app.add_option("--max-connections", http.max_connections, "most open connections")
-      ->capture_default_str();
-}
-
-// A number of seconds as a flag.
-void add_seconds(CLI::App& app, const char* name, std::chrono::seconds& value, const char* help) {
-  app.add_option_function<int>(
-         name, [&value](int n) { value = std::chrono::seconds(n); },
-         fmt::format("{} [{}]", help, value.count()))
-      ->check(CLI::Range(1, 86400));
+void add_http_flags(const CommandLine& line, HttpOptions& http) {
+  line.option("--host", http.host, "address to listen on").show_default();
+  line.option("--port", http.port, "port to listen on; 0: any free one").show_default();
+  line.option("--io-threads", http.io_threads, "threads for connections").show_default();
+  line.option("--worker-threads", http.worker_threads, "threads for JSON and tokenizing")
+      .show_default();
+  line.option("--tls-cert", http.tls_certificate, "PEM file: serve HTTPS, with --tls-key");
+  line.option("--tls-key", http.tls_key, "PEM file of the certificate's key");
+  line.option("--api-keys", http.api_keys_file,
+              "file of API keys, a line each: KEY [NAME [WEIGHT]]; all but /health needs one");
+  line.option("--allow-host", http.allow_hosts,
+              "name that clients may use for this server, beside loopback; may be repeated");
+  line.option("--cors-origin", http.cors_origins,
+              "web origin that may read answers; '*': any; may be repeated");
+  line.option("--max-body-bytes", http.max_body_bytes, "largest request body").show_default();
+  line.option("--max-bodies-bytes", http.max_bodies_bytes,
+              "most bytes of the bodies of all requests in work")
+      .show_default();
+  line.option("--max-header-bytes", http.max_header_bytes, "largest request head").show_default();
+  line.option("--max-headers", http.max_headers, "most header fields").show_default();
+  line.option("--max-connections", http.max_connections, "most open connections").show_default();
 }
 
 Result<LogLevel> parse_log_level(const std::string& name) {
@@ -173,40 +162,37 @@ Result<int> serve(const Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->model.add_optional(app, "demo");
-  add_http_flags(app, f->http);
-  add_seconds(app, "--header-timeout", f->http.header_timeout, "seconds for a request's head");
-  add_seconds(app, "--body-timeout", f->http.body_timeout, "seconds without a byte of the body");
-  add_seconds(app, "--idle-timeout", f->http.idle_timeout, "seconds between two requests");
-  add_seconds(app, "--write-timeout", f->http.write_timeout,
-              "seconds without the client taking a byte");
-  app.add_option("--model-name", f->model_name, "name of the model; default: its file's");
-  app.add_option("--drain-seconds", f->drain_seconds,
-                 "after SIGTERM or SIGINT, time for what runs to finish; a second signal ends the "
-                 "program at once")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 86400));
-  app.add_option("--stream-backlog", f->stream_backlog,
-                 "tokens that a slow reader may leave unread before its sequence pauses")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--default-timeout", f->default_timeout,
-                 "seconds for requests that set no timeout; 0: no limit")
-      ->check(CLI::Range(0.0, kMaxTimeoutSeconds));
-  app.add_flag("--isolate-keys", f->isolate_keys,
-               "API keys share no cached pages and see only their own requests");
-  add_pooling_flag(app, f->pooling);
-  app.add_option("--log-level", f->log_level, "debug, info, warn or error")->capture_default_str();
-  f->chat.add(app);
-  f->sampling.add(app);
-  f->engine.add_serving(app);
-  f->engine.add(app);
-  return [f] {
-    auto code = serve(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  f->model.add_optional(line, "demo");
+  add_http_flags(line, f->http);
+  line.seconds("--header-timeout", f->http.header_timeout, "seconds for a request's head");
+  line.seconds("--body-timeout", f->http.body_timeout, "seconds without a byte of the body");
+  line.seconds("--idle-timeout", f->http.idle_timeout, "seconds between two requests");
+  line.seconds("--write-timeout", f->http.write_timeout,
+               "seconds without the client taking a byte");
+  line.option("--model-name", f->model_name, "name of the model; default: its file's");
+  line.option("--drain-seconds", f->drain_seconds,
+              "after SIGTERM or SIGINT, time for what runs to finish; a second signal ends the "
+              "program at once")
+      .show_default()
+      .range(0, 86400);
+  line.option("--stream-backlog", f->stream_backlog,
+              "tokens that a slow reader may leave unread before its sequence pauses")
+      .show_default()
+      .range(1, 1 << 20);
+  line.option("--default-timeout", f->default_timeout,
+              "seconds for requests that set no timeout; 0: no limit")
+      .range(0.0, kMaxTimeoutSeconds);
+  line.flag("--isolate-keys", f->isolate_keys,
+            "API keys share no cached pages and see only their own requests");
+  add_pooling_flag(line, f->pooling);
+  line.option("--log-level", f->log_level, "debug, info, warn or error").show_default();
+  f->chat.add(line);
+  f->sampling.add(line);
+  f->engine.add_serving(line);
+  f->engine.add(line);
+  return [f] { return serve(*f); };
 }
 
 }  // namespace

@@ -75,24 +75,21 @@ Result<int> show(const Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->model.add(app);
-  f->chat.add(app);
-  app.add_option("--prompt", f->prompt, "the user's message")->default_str("Hello");
+  f->model.add(line);
+  f->chat.add(line);
+  line.option("--prompt", f->prompt, "the user's message").show_default("Hello");
   f->prompt = "Hello";
-  app.add_option("--system", f->system, "a system message before it");
-  app.add_option("--tools", f->tools, "tools, as JSON: [{\"type\": \"function\", ...}]");
-  app.add_option("--kwargs", f->kwargs,
-                 "variables for the template, as JSON: {\"enable_thinking\": false}");
-  app.add_flag("--no-generation-prompt", f->no_generation_prompt,
-               "without the beginning of the assistant's answer");
-  app.add_flag("--source", f->source, "print the template itself");
-  app.add_flag("--json", f->json, "print one JSON document");
-  return [f] {
-    auto code = show(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  line.option("--system", f->system, "a system message before it");
+  line.option("--tools", f->tools, "tools, as JSON: [{\"type\": \"function\", ...}]");
+  line.option("--kwargs", f->kwargs,
+              "variables for the template, as JSON: {\"enable_thinking\": false}");
+  line.flag("--no-generation-prompt", f->no_generation_prompt,
+            "without the beginning of the assistant's answer");
+  line.flag("--source", f->source, "print the template itself");
+  line.flag("--json", f->json, "print one JSON document");
+  return [f] { return show(*f); };
 }
 
 }  // namespace

@@ -28,18 +28,15 @@ Result<int> tokenize(const Flags& f) {
   return 0;
 }
 
-std::function<int()> add(CLI::App& app) {
+Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
-  f->model.add(app);
-  app.add_option("--text", f->text, "text to encode")->required();
-  app.add_flag("--no-special", f->no_special, "add no BOS or EOS");
-  app.add_flag("--parse-special", f->parse_special,
-               "special tokens spelt in the text become those tokens");
-  app.add_flag("--json", f->json, "print one JSON document");
-  return [f] {
-    auto code = tokenize(*f);
-    return code.ok() ? *code : fail(code.error());
-  };
+  f->model.add(line);
+  line.option("--text", f->text, "text to encode").required();
+  line.flag("--no-special", f->no_special, "add no BOS or EOS");
+  line.flag("--parse-special", f->parse_special,
+            "special tokens spelt in the text become those tokens");
+  line.flag("--json", f->json, "print one JSON document");
+  return [f] { return tokenize(*f); };
 }
 
 }  // namespace
