@@ -1,8 +1,25 @@
-# vt_module(NAME deps...): the folder src/NAME as one static library `vt_NAME`, and its *_test.cpp
-# files as one test program `NAME_test`, its *_bench.cpp files as `NAME_bench` (Google Benchmark). A module's headers are reachable only through an include
-# directory of its own, which holds nothing but a link to the folder: including a header of a module
-# that is not among the deps does not compile. Files that match VT_EXCLUDE are left out.
+# vt_module(NAME PUBLIC deps... PRIVATE deps... TESTS deps...): the folder src/NAME as one static library
+# `vt_NAME`, its *_test.cpp files as one test program `NAME_test`, its *_bench.cpp files as `NAME_bench`
+# (Google Benchmark). A dependency is a folder of src/ or a CMake target: PUBLIC when a header of NAME
+# includes it, PRIVATE when only its sources do, TESTS when only its tests do. A folder's headers are
+# reachable only through an include directory of its own, which holds nothing but a link to the folder:
+# a header of a folder that nobody declared does not compile. The test house.includes holds all
+# declarations against the #include lines. Files that match VT_EXCLUDE are left out.
 function(vt_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PUBLIC;PRIVATE;TESTS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "vt_module(${name}): PUBLIC, PRIVATE or TESTS must precede ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  foreach(scope PUBLIC PRIVATE TESTS)
+    set(${scope} "")
+    foreach(dep ${arg_${scope}})
+      if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/src/${dep})
+        set_property(GLOBAL APPEND PROPERTY VT_DECLARED "${name} ${scope} ${dep}")
+        set(dep vt_${dep})
+      endif()
+      list(APPEND ${scope} ${dep})
+    endforeach()
+  endforeach()
   set(inc ${CMAKE_BINARY_DIR}/inc/${name})
   file(MAKE_DIRECTORY ${inc})
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${name} ${inc}/${name} SYMBOLIC)
@@ -20,22 +37,44 @@ function(vt_module name)
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   if(sources)
     add_library(vt_${name} STATIC ${sources})
-    set(scope PUBLIC)
+    target_include_directories(vt_${name} PUBLIC ${inc})
+    target_link_libraries(vt_${name} PUBLIC ${PUBLIC} PRIVATE ${PRIVATE})
+    if(PUBLIC OR PRIVATE)
+      vt_precompiled(vt_${name} vt_base)
+    endif()
   else()
     add_library(vt_${name} INTERFACE)
-    set(scope INTERFACE)
+    target_include_directories(vt_${name} INTERFACE ${inc})
+    target_link_libraries(vt_${name} INTERFACE ${PUBLIC})
   endif()
-  target_include_directories(vt_${name} ${scope} ${inc})
-  target_link_libraries(vt_${name} ${scope} ${ARGN})
+  if(NOT VITRINE_TESTS)
+    return()
+  endif()
+  set(deps vt_${name} ${PUBLIC} ${PRIVATE} ${TESTS})
   if(benches)
     add_executable(${name}_bench ${benches})
-    target_link_libraries(${name}_bench PRIVATE vt_${name} benchmark::benchmark_main)
+    target_link_libraries(${name}_bench PRIVATE ${deps} benchmark::benchmark_main)
   endif()
   if(tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE vt_${name} GTest::gtest_main GTest::gmock)
+    target_link_libraries(${name}_test PRIVATE ${deps} GTest::gtest_main GTest::gmock)
     target_compile_definitions(${name}_test PRIVATE VT_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures")
+    vt_precompiled(${name}_test base_test <gtest/gtest.h> <gmock/gmock.h>)
     gtest_discover_tests(${name}_test PROPERTIES LABELS ${name} DISCOVERY_TIMEOUT 60 TIMEOUT 600)
+  endif()
+endfunction()
+
+# vt_precompiled(TARGET OWNER headers...): the large headers that most files include, and these, are
+# parsed once, for OWNER, and loaded by all others of the same owner. A file still includes what it
+# uses: .ci/run reads changed files without this.
+function(vt_precompiled target owner)
+  if(NOT VITRINE_PRECOMPILED)
+    return()
+  elseif(target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE <algorithm> <chrono> <functional> <map> <memory> <optional>
+      <span> <string> <thread> <unordered_map> <variant> <vector> <fmt/format.h> <boost/json.hpp> ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${owner})
   endif()
 endfunction()
 

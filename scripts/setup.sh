@@ -1,4 +1,5 @@
-# Sourced by ./run and ./test: the packages, and a build of one preset.
+# Sourced by ./run, ./test and .ci/run: the packages, and a build of one preset. Everything that is
+# printed here goes to stderr; stdout is the program's.
 
 # Debian 12's names; Ubuntu 24.04 has the same but for the version in Boost's.
 vt_packages() {
@@ -6,12 +7,13 @@ vt_packages() {
   . /etc/os-release
   [ "${VERSION_ID:-}" = 24.04 ] && boost=1.83
   echo g++ cmake ninja-build pkg-config libboost-json$boost-dev libboost$boost-dev libssl-dev \
-    libfmt-dev libcli11-dev libutf8proc-dev libpcre2-dev libgtest-dev libgmock-dev libbenchmark-dev
+    libfmt-dev libcli11-dev libutf8proc-dev libpcre2-dev
 }
 
 # What only the tests need. Node often comes from elsewhere, so the programs are looked for.
 vt_test_packages() {
   command -v curl >/dev/null || echo curl
+  echo libgtest-dev libgmock-dev libbenchmark-dev
   command -v node >/dev/null || echo nodejs
   command -v npm >/dev/null || echo npm
 }
@@ -40,15 +42,65 @@ vt_install() {
   fi
 }
 
-# vt_build PRESET [TARGET...]: quiet unless it fails or somebody watches.
+# Whether ./run builds the cuda backend: $VITRINE_CUDA if it is set (auto, ON or OFF); otherwise where
+# there is a driver, since compiling the kernels takes as long as the rest.
+vt_cuda() {
+  if [ -n "${VITRINE_CUDA:-}" ]; then
+    echo "$VITRINE_CUDA"
+  elif [ -e /dev/nvidiactl ] || command -v nvidia-smi >/dev/null || ldconfig -p | grep -q 'libcuda\.so\.1'; then
+    echo auto
+  else
+    echo OFF
+  fi
+}
+
+# vt_cached PRESET NAME: a variable of the build folder's cache; empty when there is none.
+vt_cached() {
+  sed -n "s/^$2:[A-Z]*=//p" "build/$1/CMakeCache.txt" 2>/dev/null || true
+}
+
+# vt_configure_program: a build folder for ./run, without tests. One that is there stays as it is,
+# unless $VITRINE_CUDA asks for something else.
+vt_configure_program() {
+  if [ ! -f build/release/build.ninja ]; then
+    cmake --preset release -DVITRINE_TESTS=OFF "-DVITRINE_CUDA=$(vt_cuda)" >&2
+  elif [ -n "${VITRINE_CUDA:-}" ] && [ "$VITRINE_CUDA" != "$(vt_cached release VITRINE_CUDA)" ]; then
+    cmake --preset release "-DVITRINE_CUDA=$VITRINE_CUDA" >&2
+  fi
+}
+
+# vt_configure PRESET: a build folder with tests. One that ./run made gets what it left out.
+vt_configure() {
+  if [ "$(vt_cached "$1" VITRINE_TESTS)" = OFF ]; then
+    cmake --preset "$1" -DVITRINE_TESTS=ON -DVITRINE_CUDA=auto >&2
+  elif [ ! -f "build/$1/build.ninja" ]; then
+    cmake --preset "$1" >&2
+  fi
+}
+
+# vt_build PRESET [TARGET...]: on a terminal ninja shows where it is; elsewhere a line every few
+# seconds does. Warnings and errors are shown whole.
 vt_build() {
   local preset=$1
   shift
-  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >&2
   if [ -t 2 ]; then
     cmake --build "build/$preset" ${1:+--target "$@"} >&2
   else
-    local log
-    log=$(cmake --build "build/$preset" ${1:+--target "$@"} 2>&1) || { echo "$log" >&2; exit 1; }
+    cmake --build "build/$preset" ${1:+--target "$@"} 2>&1 | vt_progress >&2
   fi
+}
+
+# Thins out ninja's lines "[120/420] ...".
+vt_progress() {
+  local line next=$((SECONDS + 3))
+  while IFS= read -r line; do
+    case $line in
+      '['*/*']'*)
+        [ $SECONDS -lt $next ] && continue
+        next=$((SECONDS + 5))
+        ;;
+      'ninja: no work to do.' | '-- '*) continue ;;
+    esac
+    printf '%s\n' "$line"
+  done
 }

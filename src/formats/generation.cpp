@@ -114,7 +114,6 @@ Result<GenerationDefaults> generation_from_hf(const Meta& generation, const Meta
   VT_RETURN_IF_ERROR(read_number(generation, "typical_p", out.typical_p));
   VT_RETURN_IF_ERROR(read_number(generation, "repetition_penalty", out.repetition_penalty));
   VT_RETURN_IF_ERROR(read_integer(generation, "top_k", out.top_k));
-  VT_RETURN_IF_ERROR(read_integer(generation, "max_new_tokens", out.max_new_tokens));
   VT_TRY(bool has_do_sample, has_value(generation, "do_sample"));
   if (has_do_sample) {
     VT_TRY(out.do_sample, generation.get_bool("do_sample"));

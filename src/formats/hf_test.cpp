@@ -47,7 +47,7 @@ TEST(HfFolder, OpensAWholeModel) {
   folder.write("config.json", kConfig)
       .write("generation_config.json", R"({"eos_token_id": 5, "temperature": 0.6, "top_k": 20,
              "top_p": 1, "min_p": 0.1, "typical_p": 0.9, "repetition_penalty": 1.05,
-             "do_sample": true, "max_new_tokens": 100, "bos_token_id": 4})")
+             "do_sample": true, "bos_token_id": 4})")
       .write("tokenizer.json", "{\"t\":1}")
       .write("tokenizer_config.json", "{\"c\":1}")
       .write("model.safetensors",
@@ -71,7 +71,6 @@ TEST(HfFolder, OpensAWholeModel) {
   EXPECT_EQ(g.typical_p, 0.9);
   EXPECT_EQ(g.repetition_penalty, 1.05);
   EXPECT_EQ(g.do_sample, true);
-  EXPECT_EQ(g.max_new_tokens, 100);
   test::walk(model);
 }
 

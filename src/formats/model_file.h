@@ -36,7 +36,7 @@ struct TensorInfo {
 // Defaults that the model's authors recommend (generation_config.json, GGUF keys).
 struct GenerationDefaults {
   std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty;
-  std::optional<std::int64_t> top_k, max_new_tokens;
+  std::optional<std::int64_t> top_k;
   std::optional<bool> do_sample;
   std::vector<std::int32_t> eos_ids;  // every end token: the list, and GGUF's eos, eot and eom
   std::optional<std::int32_t> bos_id;

@@ -98,10 +98,4 @@ bool Chain::uses_history() const {
                      [](const Stage& stage) { return stage.def->uses_history; });
 }
 
-std::vector<const char*> Chain::stage_names() const {
-  std::vector<const char*> names;
-  for (const Stage& stage : stages_) names.push_back(stage.def->name);
-  return names;
-}
-
 }  // namespace vitrine

@@ -50,8 +50,6 @@ class Chain {
   std::optional<DeviceDraw> on_device() const;
   // False: a SamplerState() that tracks nothing is enough.
   bool uses_history() const;
-  // The names of the active transforms, in the order they run.
-  std::vector<const char*> stage_names() const;
 
  private:
   struct Stage {

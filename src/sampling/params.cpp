@@ -63,11 +63,6 @@ std::span<const Param* const> all_params() {
   return kParams;
 }
 
-const Param* find_param(std::string_view name) {
-  const auto index = param_index(name);
-  return index ? all_params()[*index] : nullptr;
-}
-
 Result<BiasTable> BiasTable::make(std::vector<LogitBias> entries) {
   if (entries.size() > kMaxEntries)
     return make_error(ErrorCode::kTooLarge, "logit_bias: found {} entries, allowed up to {}",
@@ -111,11 +106,6 @@ double SamplingParams::get(std::string_view name) const {
   const auto index = param_index(name);
   VT_CHECK(index.has_value(), "no parameter '{}'", name);
   return values_[*index].value_or(all_params()[*index]->neutral);
-}
-
-bool SamplingParams::is_set(std::string_view name) const {
-  const auto index = param_index(name);
-  return index && values_[*index].has_value();
 }
 
 Status SamplingParams::set_logit_bias(std::vector<LogitBias> entries) {

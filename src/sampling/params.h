@@ -46,7 +46,6 @@ class SamplingParams {
   Status set(std::string_view name, double value);
   // The value set, else the built-in one. The name must be a Param's (VT_CHECK).
   double get(std::string_view name) const;
-  bool is_set(std::string_view name) const;
 
   Status set_logit_bias(std::vector<LogitBias> entries);
   const BiasTable& logit_bias() const;
@@ -81,6 +80,5 @@ SamplingParams resolve(std::initializer_list<const SamplingParams*> layers);
 
 // Every parameter of every transform, in default order.
 std::span<const Param* const> all_params();
-const Param* find_param(std::string_view name);  // null when there is none
 
 }  // namespace vitrine

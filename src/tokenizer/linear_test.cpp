@@ -1,17 +1,14 @@
-// No text makes a tokenizer take more than linear time. The bound on the clock is many times what
-// linear work needs, so that only quadratic work (hours of it) can fail.
+// No text makes a tokenizer do more than linear work. The texts are so long that quadratic work on
+// one of them (10^12 steps) does not end within ctest's limit, while linear work takes no second.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <chrono>
 
 #include "tokenizer/test_support.h"
 
 namespace vitrine {
 namespace {
 
-constexpr std::size_t kSize = 1 << 18;
-constexpr double kSeconds = 30;
+constexpr std::size_t kSize = 1 << 20;
 
 std::string repeat(std::string_view unit) {
   std::string text;
@@ -19,12 +16,10 @@ std::string repeat(std::string_view unit) {
   return text;
 }
 
-void expect_quick(const Tokenizer& tokenizer, const std::string& text, std::string_view name) {
-  auto start = std::chrono::steady_clock::now();
+void expect_ends(const Tokenizer& tokenizer, const std::string& text, std::string_view name) {
+  SCOPED_TRACE(name);
   Ids ids = tokenizer.encode(text);
   std::string back = tokenizer.decode(ids);
-  std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(took.count(), kSeconds) << name;
   EXPECT_FALSE(ids.empty() && back.empty() && text[0] == 'a');
 }
 
@@ -36,9 +31,9 @@ INSTANTIATE_TEST_SUITE_P(All, LinearTime, testing::ValuesIn(kFixtureNames));
 
 TEST_P(LinearTime, ForRepeatedText) {
   auto tokenizer = fixture_tokenizer(GetParam());
-  for (const char* unit : kUnits) expect_quick(*tokenizer, repeat(unit), unit);
-  expect_quick(*tokenizer, repeat(" ") + "x", "spaces and a letter");
-  expect_quick(*tokenizer, repeat("7") + "x", "digits and a letter");
+  for (const char* unit : kUnits) expect_ends(*tokenizer, repeat(unit), unit);
+  expect_ends(*tokenizer, repeat(" ") + "x", "spaces and a letter");
+  expect_ends(*tokenizer, repeat("7") + "x", "digits and a letter");
 }
 
 // Every pattern that is not on a scanner, and some made to be slow.
@@ -56,7 +51,7 @@ TEST(LinearTimePatterns, ForAnyPattern) {
         pattern));
     ASSERT_NE(tokenizer, nullptr);
     for (const char* unit : {"a", "A", " ", "7", "a ", "\u0301", "\n"})
-      expect_quick(*tokenizer, repeat(unit) + "!", pattern);
+      expect_ends(*tokenizer, repeat(unit) + "!", pattern);
   }
 }
 
@@ -76,15 +71,15 @@ TEST(LinearTimeTokens, ForTokensThatNest) {
   auto bpe = make_tokenizer(fmt::format(
       R"({{"added_tokens":[{}],"model":{{"type":"BPE","vocab":{{{}}},"merges":[{}]}}}})", added,
       vocab, merges));
-  expect_quick(*bpe, text, "nested merges");
+  expect_ends(*bpe, text, "nested merges");
   auto unigram = make_tokenizer(
       fmt::format(R"({{"model":{{"type":"Unigram","vocab":[{}],"unk_id":0}}}})", scored));
-  expect_quick(*unigram, text, "nested pieces");
+  expect_ends(*unigram, text, "nested pieces");
   auto words = make_tokenizer(fmt::format(
       R"({{"model":{{"type":"WordPiece","unk_token":"a","max_input_chars_per_word":1000000000,
            "continuing_subword_prefix":"","vocab":{{{}}}}}}})",
       vocab));
-  expect_quick(*words, text, "nested word pieces");
+  expect_ends(*words, text, "nested word pieces");
 }
 
 }  // namespace

@@ -48,13 +48,6 @@ bool is_word(char32_t c) {
   return set.contains(c);
 }
 
-bool is_punctuation(char32_t c) {
-  if (c < 128)
-    return c > 32 && c < 127 && !(c >= '0' && c <= '9') && !((c | 32) >= 'a' && (c | 32) <= 'z');
-  static const CategoryMask mask = category_mask("P");
-  return mask & category_bit(category_of(c));
-}
-
 bool is_chinese(char32_t c) {
   static constexpr std::pair<char32_t, char32_t> kBlocks[] = {
       {0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},

@@ -19,10 +19,8 @@ inline constexpr CategoryMask category_bit(Category c) { return 1u << static_cas
 CategoryMask category_mask(std::string_view name);
 
 Category category_of(char32_t c);
-bool is_space(char32_t c);  // White_Space
-bool is_word(char32_t c);   // what \w matches
-bool is_punctuation(
-    char32_t c);              // P*, and every ASCII character that is not a letter, digit or space
+bool is_space(char32_t c);    // White_Space
+bool is_word(char32_t c);     // what \w matches
 bool is_chinese(char32_t c);  // the ideograph blocks that BERT splits on
 void append_lowercase(std::string& out, char32_t c);
 
