@@ -92,6 +92,12 @@ void expect_refused(const std::vector<std::string>& args, const std::vector<std:
   EXPECT_LT(e.seconds, 5);
 }
 
+std::vector<std::string> generate(const std::string& model, const std::vector<std::string>& more) {
+  std::vector<std::string> args{"generate", model, "--ids", "5,6,7,8"};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
 std::string join(const std::vector<std::int32_t>& ids) {
   return fmt::format("{}", fmt::join(ids, ","));
 }

@@ -24,6 +24,8 @@ Exit vitrine(const std::vector<std::string>& args, const std::string& input = ""
 json::object vitrine_json(std::vector<std::string> args);
 // Expects exit 1, nothing on stdout and one line on stderr with each of `parts`.
 void expect_refused(const std::vector<std::string>& args, const std::vector<std::string>& parts);
+// The arguments of a generation of a few ids.
+std::vector<std::string> generate(const std::string& model, const std::vector<std::string>& more);
 
 // "5,6,7"
 std::string join(const std::vector<std::int32_t>& ids);

@@ -1,0 +1,181 @@
+// generate, match and logits from the outside: what they print, where, and how they exit.
+#include <algorithm>
+
+#include "cli/program.h"
+#include "support/golden.h"
+
+namespace vitrine::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::string kLlama = fixture("llama");
+
+TEST(Generate, HasEveryField) {
+  Golden golden = load_golden("llama");
+  json::object a = vitrine_json({"generate", kLlama, "--ids", join(golden.ids), "--max-tokens",
+                                 "16", "--temperature", "0", "--ignore-eos", "--backend", "ref",
+                                 "--kv-type", "f32", "--seed", "7"});
+  EXPECT_EQ(tokens_of(a), golden.greedy);
+  EXPECT_TRUE(a.at("text").is_null());
+  EXPECT_EQ(a.at("finish_reason"), "length");
+  EXPECT_EQ(a.at("seed").to_number<int>(), 7);
+  const json::object& usage = a.at("usage").as_object();
+  EXPECT_EQ(usage.at("prompt_tokens").to_number<int>(), 48);
+  EXPECT_EQ(usage.at("completion_tokens").to_number<int>(), 16);
+  EXPECT_EQ(usage.at("cached_tokens").to_number<int>(), 0);
+  for (const char* timing : {"ttft_ms", "prefill_tok_s", "decode_tok_s"})
+    EXPECT_GT(a.at("timings").at(timing).to_number<double>(), 0) << timing;
+}
+
+TEST(Generate, PrintsIdsWithoutATokenizer) {
+  Exit e = vitrine(generate(kLlama, {"--max-tokens", "3", "--temperature", "0", "--ignore-eos"}));
+  EXPECT_EQ(e.code, 0);
+  EXPECT_EQ(std::count(e.out.begin(), e.out.end(), ','), 2) << e.out;
+  expect_refused({"generate", kLlama, "--prompt", "hello"}, {kLlama, "tokenizer", "--ids"});
+  expect_refused({"run", kLlama, "hello"}, {kLlama, "tokenizer", "--ids"});
+}
+
+TEST(Generate, StopsAtTheEnd) {
+  // Token 2 is the fixture's end token.
+  auto args =
+      generate(kLlama, {"--max-tokens", "5", "--temperature", "0", "--logit-bias", "2:100"});
+  json::object a = vitrine_json(args);
+  EXPECT_EQ(a.at("finish_reason"), "stop");
+  EXPECT_LE(tokens_of(a).size(), 1u);
+  args.push_back("--ignore-eos");
+  a = vitrine_json(args);
+  EXPECT_EQ(a.at("finish_reason"), "length");
+  EXPECT_THAT(tokens_of(a), ElementsAre(2, 2, 2, 2, 2));
+}
+
+TEST(Generate, SeedDecides) {
+  std::vector<std::string> flags{"--max-tokens", "24", "--temperature", "1.5", "--ignore-eos"};
+  auto with_seed = [&](const std::string& seed) {
+    auto args = generate(kLlama, flags);
+    args.insert(args.end(), {"--seed", seed});
+    return tokens_of(vitrine_json(args));
+  };
+  auto first = with_seed("1");
+  EXPECT_EQ(first.size(), 24u);
+  EXPECT_EQ(first, with_seed("1"));
+  EXPECT_NE(first, with_seed("2"));
+  json::object drawn = vitrine_json(generate(kLlama, flags));
+  auto seed = drawn.at("seed").to_number<std::uint64_t>();
+  EXPECT_EQ(tokens_of(drawn), with_seed(std::to_string(seed)));
+  json::object other = vitrine_json(generate(kLlama, flags));
+  EXPECT_NE(other.at("seed"), drawn.at("seed"));
+}
+
+TEST(Generate, TakesEverySamplingFlag) {
+  json::object a = vitrine_json(generate(kLlama, {"--max-tokens",
+                                                  "4",
+                                                  "--top-k",
+                                                  "20",
+                                                  "--top-p",
+                                                  "0.9",
+                                                  "--min-p",
+                                                  "0.01",
+                                                  "--typical-p",
+                                                  "0.95",
+                                                  "--repetition-penalty",
+                                                  "1.1",
+                                                  "--frequency-penalty",
+                                                  "0.2",
+                                                  "--presence-penalty",
+                                                  "0.1",
+                                                  "--temperature",
+                                                  "0.8",
+                                                  "--seed",
+                                                  "3",
+                                                  "--ignore-eos"}));
+  EXPECT_EQ(tokens_of(a).size(), 4u);
+  // top-k 1 is greedy at any temperature.
+  auto greedy = vitrine_json(generate(kLlama, {"--temperature", "0", "-n", "6", "--ignore-eos"}));
+  auto top1 = vitrine_json(
+      generate(kLlama, {"--temperature", "2", "--top-k", "1", "-n", "6", "--ignore-eos"}));
+  EXPECT_EQ(tokens_of(greedy), tokens_of(top1));
+}
+
+TEST(Generate, ContextIsAHardLimit) {
+  Golden golden = load_golden("llama");
+  std::vector<std::string> args{"generate", kLlama, "--ids", join(golden.ids), "--ignore-eos"};
+  auto with_context = [&](const char* context) {
+    auto a = args;
+    a.insert(a.end(), {"--ctx", context});
+    return a;
+  };
+  expect_refused(with_context("32"), {"48", "32"});
+  expect_refused(with_context("48"), {"48"});
+  json::object a = vitrine_json(with_context("50"));
+  EXPECT_EQ(a.at("finish_reason"), "length");
+  EXPECT_EQ(tokens_of(a).size(), 2u);
+}
+
+TEST(Generate, RefusesBadIds) {
+  for (const char* ids : {"96", "5,-1", "5,96,7"})
+    expect_refused({"generate", kLlama, "--ids", ids}, {"95"});
+  for (const char* ids : {"5,x", "99999999999", "5,,6", "5;6", "1.5", "5, 6"})
+    expect_refused({"generate", kLlama, "--ids", ids}, {"--ids"});
+  expect_refused({"generate", kLlama, "--ids", ""}, {"empty"});
+  expect_refused({"logits", kLlama, "--ids", "96"}, {"96", "95"});
+  expect_refused({"logits", kLlama, "--ids", "5,6", "--positions", "2"}, {"2", "0 to 1"});
+  expect_refused({"logits", kLlama, "--ids", "5,6", "--positions", "-1"}, {"-1"});
+  expect_refused({"logits", kLlama, "--ids", "5,6", "--positions", "x"}, {"--positions"});
+}
+
+TEST(Match, TellsLinesApart) {
+  TempFolder folder;
+  auto file = [&](const char* name, const char* text) {
+    folder.write(name, std::string_view(text));
+    return folder.path(name);
+  };
+  const std::string schema = file("s.json", R"({"type":"array","items":{"type":"integer"}})");
+  Exit e = vitrine({"match", "--json-schema", schema}, "[1,2]\n[1,]\n[]\n");
+  EXPECT_EQ(e.code, 0) << e.err;
+  EXPECT_EQ(e.out, "yes\nno\nyes\n");
+  EXPECT_EQ(vitrine({"match", "--choice", "a", "--choice", "b"}, "a\nab\n").out, "yes\nno\n");
+  expect_refused({"match", "--regex", "a("}, {"--regex", "("});
+  expect_refused({"match", "--grammar", file("g", "root ::= root \"a\" | \"b\"")},
+                 {"--grammar", "root"});
+  expect_refused({"match", "--json-schema", file("bad.json", "{")}, {"bad.json"});
+  expect_refused({"match", "--json-schema", "no/such"}, {"no/such"});
+  expect_refused({"match"}, {"constraint"});
+  expect_refused(generate(kLlama, {"--regex", "a"}), {"--regex", "tokenizer"});
+}
+
+TEST(Logits, AreTheReferences) {
+  Golden golden = load_golden("llama");
+  json::object a = vitrine_json({"logits", kLlama, "--ids", join(golden.ids), "--positions",
+                                 "47,0,13", "--backend", "ref", "--kv-type", "f32"});
+  EXPECT_EQ(a.at("vocab").to_number<int>(), 96);
+  const json::object& rows = a.at("logits").as_object();
+  EXPECT_EQ(rows.size(), 3u);
+  for (int position : {0, 13, 47}) {
+    auto row = json::value_to<std::vector<float>>(rows.at(std::to_string(position)));
+    EXPECT_LT(max_difference({{0, golden.logits.at(position)}}, {{0, row}}), 1e-3);
+  }
+}
+
+TEST(Logits, GivesAllPositionsAndATable) {
+  json::object a = vitrine_json({"logits", kLlama, "--ids", "5,6,7"});
+  EXPECT_EQ(a.at("logits").as_object().size(), 3u);
+  Exit e = vitrine({"logits", kLlama, "--ids", "5,6,7"});
+  EXPECT_EQ(e.code, 0);
+  EXPECT_THAT(e.out, HasSubstr("position 2"));
+}
+
+TEST(Logits, ThreadsDoNotChangeABit) {
+  auto run = [](const char* threads) {
+    return vitrine({"logits", kLlama, "--ids", "5,6,7,8,9,10,11", "--threads", threads, "--json"})
+        .out;
+  };
+  std::string one = run("1");
+  EXPECT_THAT(one, HasSubstr("\"vocab\":96"));
+  EXPECT_EQ(one, run("2"));
+  EXPECT_EQ(one, run("3"));
+}
+
+}  // namespace
+}  // namespace vitrine::test
