@@ -18,6 +18,11 @@ vt_test_packages() {
   command -v npm >/dev/null || echo npm
 }
 
+# What only .ci/run needs. The versions are given because they differ in what they ask for.
+vt_check_packages() {
+  echo git clang-format-14 clang-tidy-14
+}
+
 # vt_install [PACKAGE...]: installs what is missing of the build's packages and these, as root or by
 # sudo; otherwise prints the command and stops.
 vt_install() {
@@ -76,6 +81,12 @@ vt_configure() {
   elif [ ! -f "build/$1/build.ninja" ]; then
     cmake --preset "$1" >&2
   fi
+}
+
+# For tests of the presets asan and tsan.
+vt_sanitizer_options() {
+  export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+  export TSAN_OPTIONS="second_deadlock_stack=1 halt_on_error=1"
 }
 
 # vt_build PRESET [TARGET...]: on a terminal ninja shows where it is; elsewhere a line every few
