@@ -38,12 +38,12 @@ TEST(Bench, TellsWhereTheTimeGoes) {
   for (const json::value& row : a.at("ops").as_array()) {
     EXPECT_GT(row.at("prompt_ms").to_number<double>(), 0) << row;
     EXPECT_GT(row.at("decode_step_ms").to_number<double>(), 0) << row;
-    attention = attention || row.at("op").as_string() == "attention";
+    attention = attention || row.at("op").as_string() == "attend";
   }
   EXPECT_TRUE(attention);
   Exit e = vitrine({"bench", kLlama, "-p", "8", "-n", "2", "-r", "1", "--backend", "cpu", "--ops"});
   EXPECT_EQ(e.code, 0) << e.err;
-  for (const char* word : {"a prompt, ms", "a decode step, ms", "attention"})
+  for (const char* word : {"a prompt, ms", "a decode step, ms", "attend"})
     EXPECT_THAT(e.out, HasSubstr(word));
 }
 
