@@ -4,6 +4,7 @@
 
 #include "base/draw_weight.h"
 #include "engine/planning.h"
+#include "models/model.h"
 
 namespace vitrine {
 namespace {

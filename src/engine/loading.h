@@ -10,7 +10,7 @@
 #include "engine/scorer.h"
 #include "formats/model_file.h"
 #include "kernels/backend.h"
-#include "models/model.h"
+#include "nn/model.h"
 
 namespace vitrine {
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "kernels/counting.h"
+#include "models/model.h"
 
 namespace vitrine {
 BackendOptions backend_options(const EngineOptions& o) {

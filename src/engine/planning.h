@@ -8,7 +8,7 @@
 #include "engine/options.h"
 #include "formats/model_file.h"
 #include "kernels/backend.h"
-#include "models/model.h"
+#include "nn/model.h"
 
 namespace vitrine {
 

@@ -13,7 +13,7 @@
 #include "engine/memory_plan.h"
 #include "engine/scorer.h"
 #include "kernels/backend.h"
-#include "models/model.h"
+#include "nn/model.h"
 
 namespace vitrine {
 

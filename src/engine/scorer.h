@@ -18,7 +18,7 @@
 #include "engine/batch.h"
 #include "engine/memory_plan.h"
 #include "kernels/backend.h"
-#include "models/model.h"
+#include "nn/model.h"
 
 namespace vitrine {
 
