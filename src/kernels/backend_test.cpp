@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/counting.h"
+#include "kernels/ref/backend.h"
 #include "kernels/testing.h"
 
 namespace vitrine::testing {
@@ -14,92 +15,65 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class FakeWeight final : public Weight {
+// Calls a key's ops twice and replays them from then on, as cuda does; draws nothing.
+class ReplayingBackend final : public ref::RefBackend {
  public:
-  FakeWeight(std::int64_t rows, std::int64_t cols, std::int64_t bytes)
-      : Weight(rows, cols, DType::kF32, bytes) {}
-};
-
-// Computes nothing. Records at the second time of a key and replays from then on, as cuda does.
-class FakeBackend final : public Backend {
- public:
-  std::string name() const override { return "fake"; }
-  std::string description() const override { return "fake"; }
-  Peak measure_peak(DType) override { return {}; }
-  Result<Buffer> allocate(std::int64_t) override { return Buffer(); }
-  void write(void*, const void*, std::int64_t) override {}
-  const void* read(const void* from, std::int64_t, void*) override { return from; }
-  void copy(void*, const void*, std::int64_t) override {}
-  std::int64_t packed_bytes(DType, std::int64_t, std::int64_t, WeightUse) const override {
-    return 0;
-  }
-  Result<std::unique_ptr<Weight>> pack(const MatrixSource&, WeightUse) override {
-    return std::unique_ptr<Weight>();
-  }
-  Status check_kv(const KvLayout&) const override { return Ok{}; }
-  std::int64_t kv_page_bytes(const KvShape&) const override { return 0; }
-
   std::map<std::uint64_t, int> called;  // by key
 
  protected:
   void repeat_(std::uint64_t key, const std::function<void()>& calls) override {
     if (called[key] < 2) ++called[key], calls();
   }
-  void embed_(Tensor, const Weight&, Tensor, float) override {}
-  void matmul_(Tensor, Tensor, const Weight&, Tensor) override {}
-  void rms_norm_(Tensor, Tensor, Tensor, float) override {}
-  void layer_norm_(Tensor, Tensor, Tensor, Tensor, float) override {}
-  void rope_table_(Tensor, Tensor, Tensor, float) override {}
-  void rope_(Tensor, Tensor) override {}
-  void store_kv_(Tensor, Tensor, const KvCache&, const KvIndex&) override {}
-  void attention_(Tensor, Tensor, const KvCache&, const KvIndex&, const AttentionParams&) override {
-  }
-  void add_(Tensor, Tensor, Tensor) override {}
-  void activate_(Tensor, Activation) override {}
-  void glu_(Tensor, Tensor, Tensor, Activation) override {}
-  void softcap_(Tensor, float) override {}
-  void gather_rows_(Tensor, Tensor, Tensor) override {}
   void draw_(DrawnRow*, Tensor, const DrawRow*, Tensor, bool) override {}
 };
 
-// Tensors of the shapes that the ops take: T = 3 rows, E = F = 8, two heads of four.
+// What the ops take: three rows of one sequence, E = F = 8, two heads of four, matrices of f32.
 struct Operands {
-  float floats[64] = {};
-  std::int32_t ints[8] = {};
-  Tensor x{floats, DType::kF32, {3, 8}}, row{floats, DType::kF32, {8}};
-  Tensor heads{floats, DType::kF32, {3, 2, 4}}, table{floats, DType::kF32, {3, 2, 2}};
-  Tensor frequencies{floats, DType::kF32, {2}}, ids{ints, DType::kI32, {3}};
-  FakeWeight w{8, 8, 100}, other{8, 8, 30};
+  explicit Operands(Backend& b) : w(pack(b, 8)), wide(pack(b, 16)) {
+    memory = std::move(b.allocate(b.kv_page_bytes(cache.shape))).value();
+    cache.data = static_cast<std::byte*>(memory.data());
+  }
+  std::unique_ptr<Weight> pack(Backend& b, int rows) {
+    return b.pack(arena.matrix(*find_format(DType::kF32), rows, 8), WeightUse::kMatmul).value();
+  }
+
+  Arena arena;
+  std::unique_ptr<Weight> w, wide;  // 8 x 8, 16 x 8
+  Tensor x = arena.random({3, 8}), y = arena.f32({3, 8}), z = arena.f32({3, 8});
+  Tensor wide_y = arena.f32({3, 16}), row = arena.random({8}), ids = arena.i32({0, 1, 2});
+  Tensor q = arena.random({3, 2, 4}), k = arena.random({3, 2, 4}), v = arena.random({3, 2, 4});
+  Tensor heads = arena.f32({3, 2, 4}), table = arena.f32({3, 2, 2}), frequencies = arena.f32({2});
+  Buffer memory;
   KvCache cache{{KvLayout::uniform(2, 4, DType::kF32), 16}, 1, nullptr};
-  KvIndex index{ids, {ints, DType::kI32, {2}}, ids, {ints, DType::kI32, {1, 1}}};
+  KvIndex index{ids, arena.i32({0, 3}), ids, arena.i32({0}).view({1, 1})};
 };
 
 TEST(Ops, EveryOpIsTimedOnceAndUnderItsOwnName) {
-  FakeBackend b;
-  Operands o;
+  ReplayingBackend b;
+  Operands o(b);
   b.time_ops(true);
-  b.embed(o.x, o.w, o.ids);
-  b.matmul(o.x, o.x, o.w);
-  b.rms_norm(o.x, o.x, o.row, 1);
-  b.layer_norm(o.x, o.x, o.row, {}, 1);
+  b.embed(o.y, *o.w, o.ids);
+  b.matmul(o.y, o.x, *o.w);
+  b.rms_norm(o.y, o.x, o.row, 1);
+  b.layer_norm(o.y, o.x, o.row, {}, 1);
   b.rope_table(o.table, o.ids, o.frequencies, 1);
-  b.rope(o.heads, o.table);
-  b.store_kv(o.heads, o.heads, o.cache, o.index);
-  b.attention(o.heads, o.heads, o.cache, o.index, {});
-  b.add(o.x, o.x, o.x);
-  b.activate(o.x, Activation::kSilu);
-  b.glu(o.x, o.x, o.x, Activation::kSilu);
-  b.softcap(o.x, 1);
-  b.gather_rows(o.x, o.x, o.ids);
+  b.rope(o.q, o.table);
+  b.store_kv(o.k, o.v, o.cache, o.index);
+  b.attention(o.heads, o.q, o.cache, o.index, {});
+  b.add(o.y, o.x, o.x);
+  b.activate(o.y, Activation::kSilu);
+  b.glu(o.y, o.x, o.x, Activation::kSilu);
+  b.softcap(o.y, 1);
+  b.gather_rows(o.y, o.x, o.ids);
   // Composed of those above, which must not be seen a second time.
-  b.add_rms_norm(o.x, o.x, o.x, o.row, 1);
-  b.gather_rms_norm(o.x, o.x, o.ids, o.row, 1);
-  MatmulPart parts[] = {{o.x, &o.w}, {o.x, &o.w}};
+  b.add_rms_norm(o.y, o.x, o.z, o.row, 1);
+  b.gather_rms_norm(o.y, o.x, o.ids, o.row, 1);
+  MatmulPart parts[] = {{o.y, o.w.get()}, {o.z, o.w.get()}};
   b.matmul_group(parts, o.x);
-  b.matmul_glu(o.x, o.x, o.x, {}, o.w, {}, o.w, {}, Activation::kSilu);
-  b.matmul_add(o.x, o.x, o.x, o.w);
-  b.rope_store_kv(o.heads, o.heads, o.heads, {}, o.table, o.cache, o.index);
-  b.attend(o.heads, o.heads, o.heads, o.heads, {}, o.table, o.cache, o.index, {});
+  b.matmul_glu(o.y, o.z, o.x, {}, *o.w, {}, *o.w, {}, Activation::kSilu);
+  b.matmul_add(o.y, o.z, o.x, *o.w);
+  b.rope_store_kv(o.q, o.k, o.v, {}, o.table, o.cache, o.index);
+  b.attend(o.heads, o.q, o.k, o.v, {}, o.table, o.cache, o.index, {});
   b.draw(nullptr, o.ids, nullptr, o.x, true);
   std::set<std::string> names;
   for (const OpTime& t : b.take_op_times()) {
@@ -109,49 +83,49 @@ TEST(Ops, EveryOpIsTimedOnceAndUnderItsOwnName) {
   EXPECT_EQ(names.size(), 21u);
   for (const char* name : {"attend", "rope_store_kv", "draw"}) EXPECT_TRUE(names.contains(name));
   b.time_ops(false);
-  b.add(o.x, o.x, o.x);
+  b.add(o.y, o.x, o.x);
   EXPECT_TRUE(b.take_op_times().empty());
 }
 
-// 3 rows by 8 x 8: 384 FLOPs.
+// Three rows by 8 x 8: 384 FLOPs and 256 bytes; by 16 x 8: twice that.
 TEST(Ops, ProductsCountTheirWorkOnce) {
-  FakeBackend b;
-  Operands o;
+  ReplayingBackend b;
+  Operands o(b);
   auto work = [&] {
     Work w = b.take_work();
     return std::pair(w.flops, w.weight_bytes);
   };
-  b.matmul(o.x, o.x, o.w);
-  EXPECT_EQ(work(), std::pair(384.0, std::int64_t{100}));
-  MatmulPart parts[] = {{o.x, &o.w}, {o.x, &o.other}};
+  b.matmul(o.y, o.x, *o.w);
+  EXPECT_EQ(work(), std::pair(384.0, std::int64_t{256}));
+  MatmulPart parts[] = {{o.y, o.w.get()}, {o.wide_y, o.wide.get()}};
   b.matmul_group(parts, o.x);
-  EXPECT_EQ(work(), std::pair(768.0, std::int64_t{130}));
-  b.matmul_glu(o.x, o.x, o.x, {}, o.w, {}, o.other, {}, Activation::kSilu);
-  EXPECT_EQ(work(), std::pair(768.0, std::int64_t{130}));
-  b.matmul_add(o.x, o.x, o.x, o.other);
-  b.add(o.x, o.x, o.x);
-  EXPECT_EQ(work(), std::pair(384.0, std::int64_t{30}));
+  EXPECT_EQ(work(), std::pair(1152.0, std::int64_t{768}));
+  b.matmul_glu(o.y, o.z, o.x, {}, *o.w, {}, *o.w, {}, Activation::kSilu);
+  EXPECT_EQ(work(), std::pair(768.0, std::int64_t{512}));
+  b.matmul_add(o.y, o.z, o.x, *o.w);
+  b.add(o.y, o.x, o.x);
+  EXPECT_EQ(work(), std::pair(384.0, std::int64_t{256}));
   EXPECT_EQ(work(), std::pair(0.0, std::int64_t{0}));
 }
 
 TEST(Backend, ReplayedCallsCountTheirWork) {
-  FakeBackend b;
-  Operands o;
-  auto one = [&] { b.matmul(o.x, o.x, o.w); };
-  auto two = [&] { b.matmul(o.x, o.x, o.other), b.matmul(o.x, o.x, o.other); };
+  ReplayingBackend b;
+  Operands o(b);
+  auto one = [&] { b.matmul(o.y, o.x, *o.w); };
+  auto two = [&] { b.matmul(o.y, o.x, *o.w), b.matmul(o.wide_y, o.x, *o.wide); };
   for (int time = 0; time < 4; ++time) {
     b.repeat(1, one);
-    EXPECT_EQ(b.take_work().weight_bytes, 100) << time;
+    EXPECT_EQ(b.take_work().weight_bytes, 256) << time;
     b.repeat(2, two);
     Work work = b.take_work();
-    EXPECT_EQ(work.weight_bytes, 60) << time;
-    EXPECT_EQ(work.flops, 768) << time;
+    EXPECT_EQ(work.weight_bytes, 768) << time;
+    EXPECT_EQ(work.flops, 1152) << time;
   }
   EXPECT_EQ(b.called[1], 2);  // or nothing was replayed
   // Work from before the replay stays.
-  b.matmul(o.x, o.x, o.other);
+  b.matmul(o.wide_y, o.x, *o.wide);
   b.repeat(1, one);
-  EXPECT_EQ(b.take_work().weight_bytes, 130);
+  EXPECT_EQ(b.take_work().weight_bytes, 768);
 }
 
 TEST(Backend, ADeviceThatDoesNotExistIsRefused) {

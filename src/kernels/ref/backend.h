@@ -16,7 +16,7 @@ class RowWeight final : public Weight {
   MatrixSource source_;
 };
 
-class RefBackend final : public Backend {
+class RefBackend : public Backend {
  public:
   std::string name() const override { return "ref"; }
   std::string description() const override { return "ref (plain C++, fp32, one thread)"; }
