@@ -151,14 +151,15 @@ TEST(CountingDevice, HasTheSizesOfTheDeviceItStandsForAndNoMemory) {
   EXPECT_EQ(counting.kv_page_bytes(shape), cpu->kv_page_bytes(shape));
   EXPECT_EQ(counting.head_rows(), cpu->head_rows());
   for (const Format& format : all_formats()) {
-    MatrixSource m = arena.matrix(format, 64, 256);
-    EXPECT_EQ(counting.packed_bytes(m.dtype, 64, 256, WeightUse::kMatmul),
-              cpu->packed_bytes(m.dtype, 64, 256, WeightUse::kMatmul));
+    const std::int64_t K = whole_blocks(format, 256);
+    MatrixSource m = arena.matrix(format, 64, K);
+    EXPECT_EQ(counting.packed_bytes(m.dtype, 64, K, WeightUse::kMatmul),
+              cpu->packed_bytes(m.dtype, 64, K, WeightUse::kMatmul));
     auto weight = counting.pack(m, WeightUse::kMatmul);
     ASSERT_TRUE(weight.ok());
     EXPECT_EQ((*weight)->rows(), 64);
-    EXPECT_EQ((*weight)->cols(), 256);
-    EXPECT_EQ((*weight)->bytes(), format_bytes(format.info, 64 * 256)) << format.info.name;
+    EXPECT_EQ((*weight)->cols(), K);
+    EXPECT_EQ((*weight)->bytes(), format_bytes(format.info, 64 * K)) << format.info.name;
   }
   // More than any machine has.
   auto buffer = counting.allocate(std::int64_t{1} << 60);
