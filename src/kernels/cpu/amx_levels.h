@@ -7,6 +7,9 @@
 
 namespace vitrine::cpu::amx {
 
+// 256 k, and the tiles of 64 k in which activations lie (IntegerRows).
+inline constexpr int kSuperK = kSuper * kStep, kChunks = kSuperK / 64, kTileBytes = 1024;
+
 inline Vb load_u8_i32(const std::byte* p) {
   return _mm512_cvtepu8_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(p)));
 }

@@ -97,7 +97,6 @@ inline constexpr std::int64_t attention_scratch(int page_size, int head_dim) {
 }
 
 struct KernelTable {
-  const char* name;
   void (*matmul_panel)(const PanelArgs& args);
   // acc (M,32) += x (M,kb) times w (kb,32) f32, or = when `first`.
   void (*matmul_block)(const float* w, const float* x, std::int64_t ldx, int M, int kb, float* acc,

@@ -1,12 +1,8 @@
 #include "kernels/cpu/isa/functions.h"
 
-#define VT_STRING_(x) #x
-#define VT_STRING(x) VT_STRING_(x)
-
 namespace vitrine::cpu::VT_ISA {
 
-const KernelTable kTable{VT_STRING(VT_ISA),
-                         matmul_panel,
+const KernelTable kTable{matmul_panel,
                          matmul_block,
                          matmul_bytes,
                          quantize_bytes,
