@@ -22,7 +22,7 @@ changed() {
 
 # Kernels use GCC's own intrinsics; files that are gone or not part of this build have no command.
 if [ $# -eq 0 ]; then
-  mapfile -t files < <(changed | awk '!seen[$0]++' | grep -v '^src/kernels/c[pu][ud]' | while read -r file; do
+  mapfile -t files < <(changed | awk '!seen[$0]++' | grep -vE '^src/kernels/(cpu|cuda)/' | while read -r file; do
     [ -f "$file" ] && grep -q "\"file\": \".*/$file\"" "$build/tidy/compile_commands.json" && echo "$file"
   done)
 else

@@ -1,5 +1,5 @@
 // What a command takes on its line: options with values, flags, positional arguments. CLI11 does
-// the work. It is a large header, so only command_line.cpp and cli.cpp include it.
+// the work. It is a large header, so only command_line.cpp includes it.
 #pragma once
 
 #include <chrono>
