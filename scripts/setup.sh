@@ -52,7 +52,8 @@ vt_install() {
 vt_cuda() {
   if [ -n "${VITRINE_CUDA:-}" ]; then
     echo "$VITRINE_CUDA"
-  elif [ -e /dev/nvidiactl ] || command -v nvidia-smi >/dev/null || ldconfig -p | grep -q 'libcuda\.so\.1'; then
+  elif [ -e /dev/nvidiactl ] || command -v nvidia-smi >/dev/null ||
+    /sbin/ldconfig -p 2>/dev/null | grep 'libcuda\.so\.1' >/dev/null; then
     echo auto
   else
     echo OFF
