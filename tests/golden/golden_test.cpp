@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "models/model.h"
 #include "support/golden.h"
 
 namespace vitrine::test {

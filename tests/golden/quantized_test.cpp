@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "quant/format.h"
+#include "support/allocation_count.h"
 #include "support/golden.h"
 
 namespace vitrine::test {
@@ -90,6 +91,39 @@ TEST_P(QuantizedModel, IsTheSameOnCpu) {
     alone.threads = 1;
     EXPECT_TRUE(same_bits(found, run(model_, alone))) << isa;
   }
+}
+
+// Arrivals and ends may allocate; what is between them does not. On a device the first run records
+// the steps that later ones replay, so the second is counted.
+void expect_no_allocation(const ModelPtr& model, EngineOptions o,
+                          const std::vector<std::int32_t>& ids) {
+  o.sequences = 3, o.step_tokens = 16, o.context = 64;
+  auto engine = std::move(Engine::create(model, o)).value();
+  for (int run = 0; run < 2; ++run) {
+    std::vector<std::shared_ptr<TokenStream>> streams;
+    for (int i = 0; i < 3; ++i) {
+      Request r;
+      r.prompt = ids, r.max_tokens = 40, r.ignore_eos = true;
+      r.cache_salt = std::to_string(run);
+      r.logprobs = i == 0;
+      r.sampling.set_seed(i);
+      streams.push_back(std::move(engine->submit(std::move(r))).value());
+    }
+    engine->step();
+    const std::size_t before = allocation_count();
+    for (int i = 0; i < 30; ++i) EXPECT_TRUE(engine->step());
+    if (run == 1) {
+      EXPECT_EQ(allocation_count(), before) << engine->info().backend_description;
+    }
+    while (engine->step()) continue;
+    for (auto& s : streams) EXPECT_EQ(s->wait().account.usage.completion_tokens, 40);
+  }
+}
+
+TEST_P(QuantizedModel, StepsAllocateNothing) {
+  for (const std::string& isa : cpu_isas())
+    expect_no_allocation(model_, cpu_options(isa, DType::kF16), ids_);
+  if (no_cuda() == nullptr) expect_no_allocation(model_, cuda_options(DType::kF16, false), ids_);
 }
 
 TEST_P(QuantizedModel, IsTheSameOnCuda) {

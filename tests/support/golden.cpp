@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <limits>
 
+#include "kernels/backend.h"
+
 namespace vitrine::test {
 
 using ::testing::AssertionFailure;
