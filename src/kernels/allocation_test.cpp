@@ -37,10 +37,11 @@ TEST(Allocation, IsCountedOnEveryThread) {
 }
 
 TEST(Allocation, NoneByProducts) {
-  constexpr std::int64_t N = 96, K = 512;
+  constexpr std::int64_t N = 96;
   for (const Candidate& c : all_candidates())
     for (const Format& format : all_formats()) {
       Backend& b = *c.backend;
+      const std::int64_t K = whole_blocks(format, 512);
       Arena arena;
       auto pack = [&](WeightUse use) {
         return std::move(b.pack(arena.matrix(format, N, K), use)).value();
