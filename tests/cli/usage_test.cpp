@@ -40,6 +40,10 @@ TEST(Usage, WrongUsageIsTwo) {
       {"bench"},
       {"bench", kLlama, "--random", "llama-1b:bf16"},
       {"run"},
+      {"load", "--repeat", "2"},                        // needs --serve
+      {"load", "--serve", "demo", "--url", "http://"},  // exclude each other
+      {"embed", kLlama, "a", "--file", "b"},
+      {"serve", "--header-timeout", "0"},
   };
   for (const auto& args : wrong) {
     Exit e = vitrine(args);
