@@ -1,51 +1,12 @@
 // Guesses for the next tokens are computed beside the last one and taken back where they were
 // wrong. Whatever is guessed, the answer is the one without guesses.
-#include "engine/admission.h"
-#include "engine/loading.h"
-#include "engine/records.h"
-#include "engine/scheduler.h"
-#include "engine/stepper.h"
 #include "engine/test_answers.h"
+#include "engine/test_parts.h"
 
 namespace vitrine {
 namespace {
 
 using namespace test;
-
-// An engine whose sequences the test can reach.
-class Drafting {
- public:
-  Drafting(const EngineOptions& o, bool window)
-      : loaded_(std::move(load_for_serving(model(window), o)).value()),
-        records_(loaded_->plan.sequences),
-        scheduler_(loaded_->plan, loaded_->options),
-        admission_(loaded_->plan, loaded_->info, scheduler_.hasher(), {kEos}),
-        stepper_(*loaded_, scheduler_, books_, records_) {}
-
-  Sequence* add(Request r) {
-    EXPECT_TRUE(admission_.check(r).ok());
-    auto s = admission_.make(std::move(r));
-    s->id = ++ids_;
-    Sequence* out = s.get();
-    scheduler_.add(std::move(s));
-    return out;
-  }
-  bool step() {
-    bool worked = stepper_.step();
-    scheduler_.check_integrity();
-    return worked;
-  }
-  std::vector<StepRecord> records() const { return records_.list(); }
-
- private:
-  std::unique_ptr<LoadedModel> loaded_;
-  Records records_;
-  std::mutex books_;
-  Scheduler scheduler_;
-  Admission admission_;
-  Stepper stepper_;
-  std::uint64_t ids_ = 0;
-};
 
 enum class Guess { kRight, kWrong, kMixed };
 
@@ -69,7 +30,7 @@ TEST_P(Draft, NeverChangesTheAnswer) {
   o.commit_delay = delay, o.poison_pages = true, o.step_tokens = 40;
   std::mt19937 rng(7);
   for (int turn = 0; turn < 4; ++turn) {
-    Drafting engine(o, window);
+    EngineParts engine(std::move(load_for_serving(model(window), o)).value());
     std::vector<Request> requests;
     std::vector<Sequence*> sequences;
     std::vector<std::shared_ptr<TokenStream>> streams;

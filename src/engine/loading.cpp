@@ -28,10 +28,11 @@ EngineInfo describe(const Model& model, const Backend& backend) {
           .exact = backend.exact()};
 }
 
-Result<std::unique_ptr<LoadedModel>> load(std::shared_ptr<const ModelFile> file,
+Result<std::unique_ptr<LoadedModel>> load(std::unique_ptr<Backend> backend,
+                                          std::shared_ptr<const ModelFile> file,
                                           EngineOptions options) {
   auto out = std::make_unique<LoadedModel>();
-  VT_TRY(out->backend, create_backend(options.backend, backend_options(options)));
+  out->backend = std::move(backend);
   // Counted first: a context or a size that cannot be is refused before anything is loaded.
   ModelInfo info;
   VT_TRY(out->plan, plan_memory(*file, *out->backend, options, &info));
@@ -57,8 +58,15 @@ Result<std::unique_ptr<LoadedModel>> load(std::shared_ptr<const ModelFile> file,
 
 Result<std::unique_ptr<LoadedModel>> load_for_serving(std::shared_ptr<const ModelFile> file,
                                                       EngineOptions options) {
+  VT_TRY(auto backend, create_backend(options.backend, backend_options(options)));
+  return load_onto(std::move(backend), std::move(file), std::move(options));
+}
+
+Result<std::unique_ptr<LoadedModel>> load_onto(std::unique_ptr<Backend> backend,
+                                               std::shared_ptr<const ModelFile> file,
+                                               EngineOptions options) {
   try {
-    return load(std::move(file), std::move(options));
+    return load(std::move(backend), std::move(file), std::move(options));
   } catch (const std::bad_alloc&) {
     return make_error(ErrorCode::kUnavailable, "out of memory while loading the model");
   }

@@ -31,5 +31,9 @@ struct LoadedModel {
 // is loaded.
 Result<std::unique_ptr<LoadedModel>> load_for_serving(std::shared_ptr<const ModelFile> file,
                                                       EngineOptions options);
+// The same onto a backend that exists already.
+Result<std::unique_ptr<LoadedModel>> load_onto(std::unique_ptr<Backend> backend,
+                                               std::shared_ptr<const ModelFile> file,
+                                               EngineOptions options);
 
 }  // namespace vitrine
