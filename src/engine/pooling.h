@@ -18,8 +18,8 @@ enum class Pooling {
 const char* pooling_name(Pooling pooling);
 // An error names what was found and what is allowed.
 Result<Pooling> parse_pooling(std::string_view name);
-// What to use when nobody says: what the model's files ask for ("mean", "last"), otherwise the
-// mean. The last state of a model that was not trained for embeddings says what comes next rather
+// What to use when the request does not say: what the model's files ask for ("mean", "last"), else
+// the mean. The last state of a model that was not trained for embeddings says what comes next rather
 // than what the text is about.
 Pooling default_pooling(const std::optional<std::string>& asked);
 

@@ -121,7 +121,7 @@ class TokenStream {
   std::vector<float> embedding_;
 
   mutable std::mutex mutex_;
-  // Two, so that who waits for the end is not woken for every token.
+  // Two, so that a thread that waits for the end is not woken for every token.
   std::condition_variable ready_, finished_;
   // Guarded by mutex_.
   std::vector<TokenEvent> events_;

@@ -7,7 +7,7 @@
 // Pages. Sequences take pages as they grow. When none is left, cached pages are evicted; then
 // running sequences are preempted: those whose readers have stalled, then the last by rank. Rank is
 // the time of submission, moved by FairQueue::kAgeing per level of priority, and never changes; a
-// sequence preempts only those ranked after it, so the first always gets on and nobody is failed.
+// sequence preempts only those ranked after it, so the first always gets on and no request fails.
 // A preempted sequence keeps its tokens and waits; it is computed again, as far as its pages are no
 // longer in the cache. Its results are the same: rows do not depend on how they were scheduled.
 //

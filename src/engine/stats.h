@@ -14,7 +14,7 @@ namespace vitrine {
 struct PoolStats {  // of one cache group
   int window = 0, page_size = 0;
   int total = 0, free = 0;
-  int cached = 0;           // held by nobody, kept for their tokens
+  int cached = 0;           // without a holder, kept for their tokens
   int used = 0;             // held by sequences
   int shared = 0;           // of these, held by more than one
   std::int64_t tokens = 0;  // in used pages, a shared page counted once

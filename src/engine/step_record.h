@@ -32,7 +32,7 @@ struct StepRecord {
   std::int64_t cache_ns = 0;  // within plan and commit: hashing and looking up prefixes
   int prefill_tokens = 0, decode_tokens = 0, head_rows = 0;
   int running = 0, waiting = 0;                            // sequences, after planning
-  int preempted = 0;                                       // sequences that had to go
+  int preempted = 0;                                       // sequences preempted before it
   int pages_used = 0, pages_cached = 0, pages_copied = 0;  // over all cache groups
   double flops = 0;               // multiplications and additions of matmuls and attention
   std::int64_t weight_bytes = 0;  // read once a step, whatever the number of rows

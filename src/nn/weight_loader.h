@@ -1,5 +1,5 @@
 // Binds a ModelFile's tensors to a device: by name, with the shape checked, undoing what the
-// file's kind did to them. After this nobody knows which kind it was.
+// file's kind did to them. After this no code knows which kind it was.
 //
 // Errors stick, as in ConfigReader: ask status() once at the end.
 #pragma once
