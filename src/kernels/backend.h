@@ -49,7 +49,7 @@ struct BackendDef {
   Result<std::unique_ptr<Backend>> (*create)(const BackendOptions& options);
 };
 std::span<const BackendDef* const> all_backends();
-// Folders that this build left out, and why: "cuda: nvcc was not found". May be empty.
+// Folders that this build left out, and why: "cuda: not part of this build, ...". May be empty.
 std::span<const char* const> absent_backends();
 
 // For BackendDef::create: an error where options.device is not one of `devices`.

@@ -13,7 +13,9 @@ class CountingDevice final : public Device {
   explicit CountingDevice(const Device& real) : real_(real) {}
   std::string name() const override { return "counting"; }
   std::string description() const override { return "counting for " + real_.description(); }
+  int threads() const override { return real_.threads(); }
   bool asynchronous() const override { return real_.asynchronous(); }
+  bool exact() const override { return real_.exact(); }
   std::optional<std::int64_t> free_memory() const override { return real_.free_memory(); }
   int head_rows() const override { return real_.head_rows(); }
   Peak measure_peak(DType) override { return {}; }

@@ -50,8 +50,8 @@ TEST(Matmul, AgreesWithRef) {
       }
 }
 
-// One row of quantised weights, as long as models have them and of any size: on cuda in 15 bits.
-// q8_0 has a limit with AMX (amx_unpack.h).
+// One row of quantised weights, as long as models have them and of any size: on cuda in 15 bits, or
+// in the 11 of f16 where the format has no file there. q8_0 has a limit with AMX (amx_unpack.h).
 TEST(Matmul, ALongRow) {
   struct Row {
     std::int64_t K;
@@ -73,7 +73,9 @@ TEST(Matmul, ALongRow) {
              packed = c.backend->pack(m, WeightUse::kMatmul);
         ref->matmul(expected, x, **reference);
         c.backend->matmul(found, x, **packed);
-        float allowed = c.label == "cuda" ? 5e-4f : 3 * tolerance(c.label, format.info);
+        const bool decoded = format.info.name == std::string("odd3");
+        float allowed =
+            c.label == "cuda" ? (decoded ? 1e-3f : 5e-4f) : 3 * tolerance(c.label, format.info);
         EXPECT_LE(max_difference(expected, found),
                   allowed * std::sqrt(static_cast<float>(K)) * r.size)
             << c.label << " " << format.info.name << " " << r.K << " " << r.size;

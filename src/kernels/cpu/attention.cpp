@@ -71,6 +71,7 @@ void CpuBackend::attention_(Tensor out, Tensor q, const KvCache& cache, const Kv
   const std::int64_t S = index.row_offsets.dim(0) - 1, B = index.block_table.dim(1);
   const std::int32_t* offsets = index.row_offsets.i32();
   VT_CHECK(s.page_size <= kMaxPageSize, "pages of {} positions", s.page_size);
+  VT_CHECK(D <= kMaxHeadDim, "heads of {}", D);
   // Rows of a block such that rows x heads fill a call; a group wider than a call takes several.
   const std::int64_t block = std::max<std::int64_t>(1, kMaxQueries / group);
   // Every sequence gets as many blocks as the longest needs; surplus blocks have no rows.

@@ -104,6 +104,8 @@ void rope_store_kv(Context& c, const RopeStore& r, const KvCache& cache,
 
 void attention(Context& c, float* out, const float* q, std::int64_t T, std::int64_t H,
                const KvCache& cache, const KvIndex& index, const AttentionParams& params) {
+  const int width = cache.shape.layout.k.width;
+  if (width > kMaxHeadDim) fail(c, cudaErrorInvalidValue, "attention over heads that are too wide");
   if (!c.deterministic && tensor_attention(c, out, q, T, H, cache, index, params)) return;
   launch(c, attention_kernel, {blocks_for(c, T, 1), static_cast<unsigned>(H)}, 32, 0, out, q, cache,
          index.positions.i32(), index.row_offsets.i32(), index.block_table.i32(),

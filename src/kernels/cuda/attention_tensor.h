@@ -6,7 +6,7 @@
 
 namespace vitrine::cuda {
 
-// As Backend::attention; pages are [K, V][kv head][position][D]. False, with nothing launched,
+// As Ops::attention; pages are [K, V][kv head][position][D]. False, with nothing launched,
 // where it has no kernel: f32 pages, heads wider than 256 or not a multiple of 8. Sequences of few
 // rows are split by positions over the multiprocessors. With Context::deterministic nothing is
 // split and all rows take the same kernel, so that a row's result does not depend on the rest of

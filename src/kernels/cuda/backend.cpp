@@ -1,6 +1,7 @@
 #include "kernels/cuda/backend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +34,17 @@ cudaError_t set_device(int device) {
 
 void enter(const Context& c) { check(c, set_device(c.device), "choosing the device"); }
 
+// Limits of kernels are asked for and set once per process, so that all its backends share a device.
+Status claim_device(int device) {
+  static std::atomic<int> claimed{-1};
+  int found = -1;
+  if (claimed.compare_exchange_strong(found, device) || found == device) return Ok{};
+  return make_error(
+      ErrorCode::kUnsupported,
+      "cuda: device {}: this process runs on device {} already; one process takes one", device,
+      found);
+}
+
 unsigned blocks_for(const Context& c, std::int64_t n, std::int64_t per) {
   std::int64_t blocks = (n + per - 1) / per;
   if (n < 0 || blocks > INT32_MAX) fail(c, cudaErrorInvalidValue, "a launch of too many blocks");
@@ -60,6 +72,7 @@ Status CudaBackend::start(const BackendOptions& options) {
     return make_error(ErrorCode::kUnavailable,
                       "cuda: {} has compute capability {}.{}, at least 8.0 is needed",
                       properties.name, properties.major, properties.minor);
+  VT_RETURN_IF_ERROR(claim_device(c_.device));
   if ((error = set_device(c_.device)) != cudaSuccess) return unavailable(device, error);
   error = cudaStreamCreateWithFlags(&c_.stream, cudaStreamNonBlocking);
   if (error != cudaSuccess) return unavailable("stream", error);

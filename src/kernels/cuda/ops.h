@@ -1,4 +1,4 @@
-// The kernels of the smaller ops: plain pointers to device memory, dimensions as in backend.h. They
+// The kernels of the smaller ops: plain pointers to device memory, dimensions as in kernels/ops.h. They
 // queue on the context's stream and return.
 #pragma once
 

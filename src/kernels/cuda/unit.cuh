@@ -20,7 +20,7 @@
 
 namespace vitrine::cuda {
 
-// Rows as in the file, on the device.
+// Rows in the kept format, on the device.
 struct Rows {
   const std::uint8_t* data;
   std::int64_t stride, count, cols;

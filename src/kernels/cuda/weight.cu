@@ -1,5 +1,6 @@
-// Packing: the file's rows are copied as they are into a staging buffer, some tiles at a time, and
-// a kernel gathers each 32-bit word of the layout (weight.h) from them.
+// Packing: rows, as in the file or decoded where the format has no file here, are copied into a
+// staging buffer, some tiles at a time, and a kernel gathers each 32-bit word of the layout
+// (weight.h) from them.
 #include "kernels/cuda/weight.h"
 
 #include <algorithm>
