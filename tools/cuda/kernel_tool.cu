@@ -1,21 +1,9 @@
 #include "kernel_tool.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 namespace vitrine::cuda {
-
-void fail(const Context& c, cudaError_t error, const char* what) {
-  std::printf("%s: %s (%ld, %ld, %ld)\n", what, cudaGetErrorString(error),
-              static_cast<long>(c.shape[0]), static_cast<long>(c.shape[1]),
-              static_cast<long>(c.shape[2]));
-  std::exit(1);
-}
-
-unsigned blocks_for(const Context&, std::int64_t n, std::int64_t per) {
-  return static_cast<unsigned>((n + per - 1) / per);
-}
 
 void* allocate(std::size_t bytes) {
   void* data = nullptr;
@@ -33,7 +21,7 @@ Context make_context() {
   check(c, cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0), "device");
   c.capability = 10 * major + minor;
   check(c, cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking), "stream");
-  c.pdl = std::getenv("NO_PDL") == nullptr;
+  c.pdl = c.capability >= 90 && std::getenv("NO_PDL") == nullptr;
   c.workspace_bytes = kMatmulWorkspaceBytes;
   c.workspace = static_cast<std::byte*>(allocate(kMatmulWorkspaceBytes));
   cudaMemset(c.workspace, 0xff, kMatmulWorkspaceBytes);
@@ -65,7 +53,11 @@ void fill_random(void* data, std::size_t bytes) {
 }
 
 std::unique_ptr<CudaWeight> random_weight(DType dtype, std::int64_t rows, std::int64_t cols) {
-  std::int64_t bytes = packed_bytes(dtype, rows, cols);
+  auto formats = all_cuda_formats();
+  auto format = std::find_if(formats.begin(), formats.end(),
+                             [&](const CudaFormat* f) { return f->dtype == dtype; });
+  VT_CHECK(format != formats.end(), "cuda has no kernels of its own for this format");
+  std::int64_t bytes = packed_bytes(dtype, rows, cols, WeightUse::kMatmul);
   MatrixSource m{.name = "random",
                  .dtype = dtype,
                  .cols = cols,
@@ -73,7 +65,8 @@ std::unique_ptr<CudaWeight> random_weight(DType dtype, std::int64_t rows, std::i
                  .owner = {}};
   void* data = allocate(bytes);
   fill_random(data, bytes);
-  return std::make_unique<CudaWeight>(m, bytes, Buffer(data, bytes, [](void* p) { cudaFree(p); }));
+  return std::make_unique<CudaWeight>(m, **format, bytes,
+                                      Buffer(data, bytes, [](void* p) { cudaFree(p); }));
 }
 
 double graph_time(Context& c, const std::function<void()>& calls) {

@@ -1,7 +1,7 @@
 // What the checker and the benchmark of the CUDA kernels share. Errors end the program.
 #pragma once
 
-#include <cuda_runtime.h>
+#include <cuda_runtime_api.h>
 
 #include <functional>
 #include <memory>
@@ -18,11 +18,11 @@ void* allocate(std::size_t bytes);
 
 // Device memory of n elements; freed with the object.
 template <typename T>
-class Device {
+class DeviceArray {
  public:
-  explicit Device(std::size_t n)
+  explicit DeviceArray(std::size_t n)
       : data_(static_cast<T*>(allocate(n * sizeof(T))), cudaFree), n_(n) {}
-  explicit Device(const std::vector<T>& from) : Device(from.size()) {
+  explicit DeviceArray(const std::vector<T>& from) : DeviceArray(from.size()) {
     cudaMemcpy(get(), from.data(), n_ * sizeof(T), cudaMemcpyHostToDevice);
   }
   T* get() const { return data_.get(); }

@@ -37,7 +37,7 @@ struct Matrix {
     MatrixSource m{.name = "w", .dtype = f.info.dtype, .cols = K, .row_data = {}, .owner = {}};
     for (std::int64_t n = 0; n < N; ++n)
       m.row_data.push_back(bytes.data() + n * format_bytes(f.info, K));
-    packed = std::move(pack_weight(c, m)).value();
+    packed = std::move(pack_weight(c, m, WeightUse::kMatmul)).value();
   }
   const CudaWeight* weight() const { return static_cast<const CudaWeight*>(packed.get()); }
   std::vector<double> product(const std::vector<double>& x, std::int64_t T) const {
@@ -75,7 +75,7 @@ double check_products(Context& c, const Matrix& a, const Matrix& b, const Matrix
   auto x = normal(T * a.K, 10), norm = normal(a.K, 5), bias = normal(a.N, 6),
        residual = normal(T * a.N, 7);
   for (std::int64_t k = 0; k < a.K; k += 37) x[k] *= 50;
-  Device<float> dx(x), dn(norm), db(bias), dr(residual), o1(T * a.N), o2(T * b.N), o3(T * d.N);
+  DeviceArray<float> dx(x), dn(norm), db(bias), dr(residual), o1(T * a.N), o2(T * b.N), o3(T * d.N);
   std::vector<double> plain(x.begin(), x.end()), scaled = normed(plain, norm, T);
   MatmulInput with_norm{dx.get(), T, dn.get(), 1e-5f};
   o1.poison();
@@ -138,7 +138,9 @@ struct Scene {
   }
 };
 
-Tensor i32(const Device<std::int32_t>& d, Shape shape) { return {d.get(), DType::kI32, shape}; }
+Tensor i32(const DeviceArray<std::int32_t>& d, Shape shape) {
+  return {d.get(), DType::kI32, shape};
+}
 
 // Sequences with histories and rows of this step. `last_row`: the output of the last row, whose
 // inputs depend on its position alone.
@@ -196,11 +198,12 @@ int check_attention(Context& c, const Scene& s, const std::vector<int>& history,
   // Pages behind the window are given back.
   for (int i = 0; i < S && s.window > 0; ++i)
     for (int p = 0; (p + 1) * s.P <= history[i] - s.window + 1; ++p) table[i * B + p] = -1;
-  Device<std::uint16_t> dkv(kv);
-  Device<std::int32_t> dt(table), dp(positions), doff(offsets);
-  Device<float> dq(q), out(q.size());
+  DeviceArray<std::uint16_t> dkv(kv);
+  DeviceArray<std::int32_t> dt(table), dp(positions), doff(offsets);
+  DeviceArray<float> dq(q), out(q.size());
   out.poison();
-  KvCache cache{{s.K, s.D, s.P, s.dtype}, pages, reinterpret_cast<std::byte*>(dkv.get())};
+  KvCache cache{
+      {KvLayout::uniform(s.K, s.D, s.dtype), s.P}, pages, reinterpret_cast<std::byte*>(dkv.get())};
   KvIndex index{i32(dp, {T}), i32(doff, {S + 1}), i32(dp, {T}), i32(dt, {S, B})};
   bool taken =
       tensor_attention(c, out.get(), dq.get(), T, s.H, cache, index, {scale, s.window, s.cap});

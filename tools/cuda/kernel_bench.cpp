@@ -79,7 +79,7 @@ class Chain {
   double bytes_ = 0;
   std::vector<Layer> layers_;
   std::unique_ptr<CudaWeight> head_;
-  Device<float> x_, q_, k_, v_, f_, logits_, norm_;
+  DeviceArray<float> x_, q_, k_, v_, f_, logits_, norm_;
 };
 
 const Mix kMixes[] = {{"bf16", DType::kBF16, DType::kBF16},
@@ -115,7 +115,7 @@ void bench_prefill(Context& c) {
 }
 
 void bench_shapes(Context& c) {
-  Device<float> x(std::size_t{64} * 16384), out(std::size_t{64} * 131072);
+  DeviceArray<float> x(std::size_t{64} * 16384), out(std::size_t{64} * 131072);
   fill_random(x.get(), std::size_t{64} * 16384 * 4);
   for (DType t : {DType::kBF16, kQ8_0, kQ4_K, kQ6_K, kQ4_0})
     for (auto [N, K] : {std::pair{2048, 2048},
@@ -127,7 +127,7 @@ void bench_shapes(Context& c) {
                         {4096, 14336},
                         {128256, 4096}}) {
       // More than the cache holds.
-      std::int64_t bytes = packed_bytes(t, N, K),
+      std::int64_t bytes = packed_bytes(t, N, K, WeightUse::kMatmul),
                    copies = std::clamp<std::int64_t>((400 << 20) / bytes, 2, 32);
       std::vector<std::unique_ptr<CudaWeight>> weights;
       for (std::int64_t i = 0; i < copies; ++i) weights.push_back(random_weight(t, N, K));
@@ -151,7 +151,7 @@ double attention_time(Context& c, int S, int length, int rows) {
   int B = length / P, T = S * rows;
   std::size_t bytes = std::size_t(S) * B * 2 * K * P * D * 2,
               copies = std::clamp<std::size_t>((300 << 20) / bytes, 1, 16);
-  Device<std::byte> kv(bytes * copies);
+  DeviceArray<std::byte> kv(bytes * copies);
   fill_random(kv.get(), bytes * copies);
   std::vector<std::int32_t> table(std::size_t(S) * B), positions, offsets{0};
   for (std::size_t i = 0; i < table.size(); ++i)
@@ -160,16 +160,16 @@ double attention_time(Context& c, int S, int length, int rows) {
     for (int r = 0; r < rows; ++r) positions.push_back(length - rows + r);
     offsets.push_back(static_cast<int>(positions.size()));
   }
-  Device<std::int32_t> dt(table), dp(positions), doff(offsets);
-  Device<float> q(normal(std::size_t(T) * H * D, 1)), out(std::size_t(T) * H * D);
-  auto i32 = [](const Device<std::int32_t>& d, Shape shape) {
+  DeviceArray<std::int32_t> dt(table), dp(positions), doff(offsets);
+  DeviceArray<float> q(normal(std::size_t(T) * H * D, 1)), out(std::size_t(T) * H * D);
+  auto i32 = [](const DeviceArray<std::int32_t>& d, Shape shape) {
     return Tensor{d.get(), DType::kI32, shape};
   };
   KvIndex index{i32(dp, {T}), i32(doff, {S + 1}), i32(dp, {T}), i32(dt, {S, B})};
   return graph_time(c,
                     [&] {
                       for (std::size_t i = 0; i < copies; ++i) {
-                        KvCache cache{{K, D, P, DType::kF16},
+                        KvCache cache{{KvLayout::uniform(K, D, DType::kF16), P},
                                       std::int64_t(table.size()),
                                       kv.get() + bytes * i};
                         tensor_attention(c, out.get(), q.get(), T, H, cache, index, {0.088f, 0, 0});
