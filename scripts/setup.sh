@@ -72,13 +72,15 @@ vt_configure_program() {
     cmake --preset release -DVITRINE_TESTS=OFF "-DVITRINE_CUDA=$(vt_cuda)" >&2
   elif [ -n "${VITRINE_CUDA:-}" ] && [ "$VITRINE_CUDA" != "$(vt_cached release VITRINE_CUDA)" ]; then
     cmake --preset release "-DVITRINE_CUDA=$VITRINE_CUDA" >&2
+  elif [ -n "${CUDACXX:-}" ] && [ "$CUDACXX" != "$(vt_cached release VITRINE_NVCC)" ]; then
+    cmake --preset release >&2
   fi
 }
 
 # vt_configure PRESET: a build folder with tests. One that ./run made gets what it left out.
 vt_configure() {
   if [ "$(vt_cached "$1" VITRINE_TESTS)" = OFF ]; then
-    cmake --preset "$1" -DVITRINE_TESTS=ON -DVITRINE_CUDA=auto >&2
+    cmake --preset "$1" -DVITRINE_TESTS=ON "-DVITRINE_CUDA=${VITRINE_CUDA:-auto}" >&2
   elif [ ! -f "build/$1/build.ninja" ]; then
     cmake --preset "$1" >&2
   fi
@@ -105,7 +107,7 @@ vt_build() {
 # Thins out ninja's lines "[120/420] ...".
 vt_progress() {
   local line next=$((SECONDS + 3))
-  while IFS= read -r line; do
+  while IFS= read -r line || [ -n "$line" ]; do
     case $line in
       '['*/*']'*)
         [ $SECONDS -lt $next ] && continue

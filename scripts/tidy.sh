@@ -17,7 +17,7 @@ changed() {
   local base
   base=$(git merge-base HEAD origin/main 2>/dev/null || true)
   [ -n "$base" ] && [ "$base" != "$(git rev-parse HEAD)" ] || base=$(git rev-parse -q --verify HEAD~1) || return 0
-  git diff --numstat "$base" -- 'src/*.cpp' 'src/*.h' 'tests/*.cpp' | sort -rn | awk '{ print $3 }' | sed 's/\.h$/.cpp/'
+  git diff --no-renames --numstat "$base" -- 'src/*.cpp' 'src/*.h' 'tests/*.cpp' | sort -rn | awk '{ print $3 }' | sed 's/\.h$/.cpp/'
 }
 
 # Kernels use GCC's own intrinsics; files that are gone or not part of this build have no command.

@@ -21,6 +21,7 @@ Status ScoringFlags::choose_window(const ModelFile& file, EngineFlags& engine) {
   if (window == 0) {
     VT_TRY(EngineOptions options, engine.resolve());
     ModelInfo info;
+    VT_RETURN_IF_ERROR(check_options(options));
     options.threads = 1;  // nothing is computed
     VT_TRY(auto backend, create_backend(options.backend, backend_options(options)));
     VT_TRY(MemoryPlan plan, plan_memory(file, *backend, options, &info));

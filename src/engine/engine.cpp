@@ -4,6 +4,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "engine/admission.h"
@@ -46,8 +47,12 @@ struct Engine::Parts {
 
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const ModelFile> file,
                                                EngineOptions options) {
-  VT_TRY(auto loaded, load_for_serving(std::move(file), std::move(options)));
-  return std::unique_ptr<Engine>(new Engine(std::make_unique<Parts>(std::move(loaded))));
+  try {
+    VT_TRY(auto loaded, load_for_serving(std::move(file), std::move(options)));
+    return std::unique_ptr<Engine>(new Engine(std::make_unique<Parts>(std::move(loaded))));
+  } catch (const std::bad_alloc&) {
+    return make_error(ErrorCode::kUnavailable, "out of memory while loading the model");
+  }
 }
 
 Engine::Engine(std::unique_ptr<Parts> parts) : p_(std::move(parts)) {}

@@ -1,7 +1,5 @@
 #include "engine/loading.h"
 
-#include <new>
-
 #include "base/draw_weight.h"
 #include "engine/planning.h"
 #include "models/model.h"
@@ -28,9 +26,11 @@ EngineInfo describe(const Model& model, const Backend& backend) {
           .exact = backend.exact()};
 }
 
-Result<std::unique_ptr<LoadedModel>> load(std::unique_ptr<Backend> backend,
-                                          std::shared_ptr<const ModelFile> file,
-                                          EngineOptions options) {
+}  // namespace
+
+Result<std::unique_ptr<LoadedModel>> load_onto(std::unique_ptr<Backend> backend,
+                                               std::shared_ptr<const ModelFile> file,
+                                               EngineOptions options) {
   auto out = std::make_unique<LoadedModel>();
   out->backend = std::move(backend);
   // Counted first: a context or a size that cannot be is refused before anything is loaded.
@@ -54,22 +54,11 @@ Result<std::unique_ptr<LoadedModel>> load(std::unique_ptr<Backend> backend,
   return out;
 }
 
-}  // namespace
-
 Result<std::unique_ptr<LoadedModel>> load_for_serving(std::shared_ptr<const ModelFile> file,
                                                       EngineOptions options) {
+  VT_RETURN_IF_ERROR(check_options(options));
   VT_TRY(auto backend, create_backend(options.backend, backend_options(options)));
   return load_onto(std::move(backend), std::move(file), std::move(options));
-}
-
-Result<std::unique_ptr<LoadedModel>> load_onto(std::unique_ptr<Backend> backend,
-                                               std::shared_ptr<const ModelFile> file,
-                                               EngineOptions options) {
-  try {
-    return load(std::move(backend), std::move(file), std::move(options));
-  } catch (const std::bad_alloc&) {
-    return make_error(ErrorCode::kUnavailable, "out of memory while loading the model");
-  }
 }
 
 }  // namespace vitrine

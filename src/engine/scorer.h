@@ -7,7 +7,8 @@
 //
 // A sequence's history, matcher and reasoning limit advance only with tokens that were drawn.
 //
-// Engine thread only. Nothing allocates after create(), but for logits that a request asks for.
+// Engine thread only. After create() nothing allocates but what a request asks for (logits, best
+// tokens of its prompt) and masks of new states of a constraint.
 #pragma once
 
 #include <array>

@@ -117,7 +117,7 @@ TEST(Attention, AgreesWithRefOverRaggedBatches) {
     }
 }
 
-// Chunks, company and threads do not change a row's bits.
+// Chunks, other rows and threads do not change a row's bits.
 TEST(Attention, ARowHasTheSameBitsInEveryBatch) {
   for (const auto& [isa, one, many] : exact_pairs())
     for (const Setting& s : settings()) {

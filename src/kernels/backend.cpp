@@ -48,6 +48,9 @@ Result<std::unique_ptr<Backend>> create_backend(const std::string& name,
       if (backend.ok() || backend.error().code != ErrorCode::kUnavailable) return backend;
     }
   }
+  for (const char* absent : absent_backends())
+    if (std::string_view(absent).starts_with(name + ":"))
+      return make_error(ErrorCode::kInvalid, "{}; there are: {}", absent, known);
   return make_error(ErrorCode::kInvalid, "no backend '{}'; there are: {}", name, known);
 }
 

@@ -62,6 +62,8 @@ TEST(Usage, BadValuesAreOneAndNamed) {
   expect_refused(generate(kLlama, {"--isa", "mmx"}), {"mmx", "avx2"});
   expect_refused(generate(kLlama, {"--kv-type", "q4_0"}), {"--kv-type", "q4_0", "f16"});
   expect_refused(generate(kLlama, {"--threads", "-2"}), {"threads", "-2"});
+  expect_refused(generate(kLlama, {"--threads", "5000"}), {"threads", "5000", "1024"});
+  expect_refused(generate(kLlama, {"--device", "7"}), {"device", "7"});
   expect_refused(generate(kLlama, {"--ctx", "-1"}), {"context", "-1"});
   expect_refused(generate(kLlama, {"--ctx", "4096"}), {"4096", "128"});
   expect_refused(generate(kLlama, {"--sequences", "-1"}), {"sequences", "-1"});

@@ -63,6 +63,7 @@ Reply request_by_name(const Api& api, const std::string& name, const std::string
                               describe(json::value(name)), kKeptAccounts),
                   "id", "not_found"};
 }
+
 Reply requests(const Api& api, const HttpRequest& http) {
   if (http.path == kPath) return all_requests(api, http.tenant);
   return request_by_name(api, std::string(http.argument), http.tenant);
