@@ -53,9 +53,4 @@ std::size_t SamplerState::slot_of(std::int32_t id) const {
   return slot;
 }
 
-std::size_t SamplerState::bytes(std::size_t prompt, std::size_t max_output, std::size_t vocab) {
-  const std::size_t capacity = entry_capacity(prompt, max_output, vocab);
-  return capacity * sizeof(Entry) + slot_count(capacity) * sizeof(std::int32_t);
-}
-
 }  // namespace vitrine

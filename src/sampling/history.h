@@ -28,9 +28,6 @@ class SamplerState {
   std::span<const Entry> entries() const { return entries_; }
   const Entry* find(std::int32_t id) const;  // null when not seen
 
-  // Heap bytes that a state with these sizes takes, for the memory plan.
-  static std::size_t bytes(std::size_t prompt, std::size_t max_output, std::size_t vocab);
-
  private:
   std::size_t slot_of(std::int32_t id) const;
   void add(std::int32_t id, std::uint32_t count);

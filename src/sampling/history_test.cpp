@@ -56,9 +56,5 @@ TEST(SamplerState, AgreesWithAMapAndNeverMoves) {
   for (const auto& [id, count] : expected) EXPECT_EQ(state.find(id)->output_count, count) << id;
 }
 
-TEST(SamplerState, SizeIsBoundedByTheVocabulary) {
-  EXPECT_LE(SamplerState::bytes(1 << 20, std::size_t{1} << 60, 1000), 1000u * 8 + 2048u * 4);
-}
-
 }  // namespace
 }  // namespace vitrine

@@ -14,7 +14,6 @@ namespace vitrine::test {
 struct Exit {
   int code = -1;  // negative: the signal that ended it
   std::string out, err;
-  double seconds = 0;
   long max_rss_kib = 0;
 };
 
