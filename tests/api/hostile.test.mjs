@@ -1,5 +1,5 @@
 // What no client should send: each is answered with 200 or with 400 in OpenAI's shape that names the
-// field, within a second, and what comes after is answered as if nothing had happened.
+// field, and what comes after is answered as if nothing had happened.
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { Server, golden } from "./server.mjs";
