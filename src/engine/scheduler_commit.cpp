@@ -73,7 +73,7 @@ void Scheduler::name_pages(Sequence& s) {
   for (; (s.named + 1) * P <= known; ++s.named) {
     auto i = static_cast<std::size_t>(s.named);
     std::span<const std::int32_t> tokens(s.tokens.data() + i * P, P);
-    const PrefixKey& parent = i == 0 ? s.root : s.keys[i - 1];
+    const PrefixKey parent = i == 0 ? s.root : s.keys[i - 1];
     if (s.keys.size() == i) s.keys.push_back(hasher_.extend(parent, tokens));
     for (int g = 0; g < cache_.groups() && options_.prefix_cache; ++g) {
       PageId page = s.tables[g].pages()[i];
