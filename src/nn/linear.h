@@ -14,8 +14,7 @@ namespace vitrine {
 class Linear {
  public:
   Linear() = default;
-  Linear(std::unique_ptr<Weight> weight, Tensor bias)
-      : weight_(std::move(weight)), bias_(std::move(bias)) {}
+  Linear(std::unique_ptr<Weight> weight, Tensor bias) : weight_(std::move(weight)), bias_(bias) {}
 
   // out = x * w^T + bias.                      out (T,N), x (T,K)
   void operator()(Ops& ops, Tensor out, Tensor x) const;

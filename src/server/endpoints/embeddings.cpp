@@ -162,7 +162,7 @@ bool Embeddings::reserve_floats() {
 // A full queue is no error while inputs of this request run: the others are submitted when these
 // have ended.
 std::optional<Reply> Embeddings::submit() {
-  auto most = static_cast<std::size_t>(2 * api_.engine->memory().sequences);
+  auto most = 2 * static_cast<std::size_t>(api_.engine->memory().sequences);
   while (submitted_ < call_.inputs.size() && running_.size() < most) {
     Request request = call_.request;
     request.prompt = call_.inputs[submitted_];  // a copy: a full queue does not give it back
