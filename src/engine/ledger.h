@@ -15,15 +15,15 @@ class Ledger {
  public:
   Ledger();
 
-  // The sequence was admitted; `possible`: tokens in the prompt's whole pages.
+  // The sequence was admitted: its time in the queue ends, unless it ran before.
   void admitted(Sequence& s, Clock::time_point now);
-  // How many of the tokens to compute came from the prefix cache.
+  // The prefix cache was asked for the tokens to compute and had `found` of them.
   void looked_up(const Sequence& s, int found);
   void recomputes(Sequence& s, int tokens);  // after a preemption
   void preempted(Sequence& s);
   // A batch has run; its record is complete but for the time of committing.
   void ran(const Batch& batch, const StepRecord& record);
-  // A token was drawn for it; ends a text or not.
+  // A token was drawn for it at `now`, an end token too; appended(): it is part of the output.
   void drew(Sequence& s, Clock::time_point now);
   void appended(Sequence& s);
   // Closes the account, which is kept among the last ones, and returns it.
