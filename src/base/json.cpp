@@ -8,7 +8,6 @@ namespace vitrine {
 namespace {
 
 void append_escaped(std::string& out, std::string_view text) {
-  out += '"';
   for (char c : text) {
     switch (c) {
       case '"':
@@ -33,7 +32,6 @@ void append_escaped(std::string& out, std::string_view text) {
           out += c;
     }
   }
-  out += '"';
 }
 
 // Logits are floats kept as doubles: nine digits give the float back.
@@ -111,6 +109,12 @@ Result<json::value> parse_json(std::string_view text, std::string_view what, int
 }
 
 void append_json(std::string& out, std::string_view text) {
+  out += '"';
+  append_json_piece(out, text);
+  out += '"';
+}
+
+void append_json_piece(std::string& out, std::string_view text) {
   if (utf8_valid(text))
     append_escaped(out, text);
   else

@@ -18,5 +18,7 @@ Result<json::value> parse_json(std::string_view text, std::string_view what, int
 std::string to_json(const json::value& value);
 // The text as a JSON string, quotes included, by the same rules.
 void append_json(std::string& out, std::string_view text);
+// The same without the quotes: a piece, in whole characters, of a longer string.
+void append_json_piece(std::string& out, std::string_view text);
 
 }  // namespace vitrine

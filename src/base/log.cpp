@@ -9,6 +9,7 @@
 #include <cmath>
 #include <ctime>
 #include <mutex>
+#include <new>
 
 #include "base/utf8.h"
 
@@ -76,51 +77,65 @@ bool write_line(const std::string& line) {
 
 void set_log_level(LogLevel level) { threshold = static_cast<int>(level); }
 
+// A line for which there is no memory is lost, like one for which stderr has no room.
+template <typename F>
+LogLine& LogLine::attempt(F f) {
+  if (on_) try {
+      f();
+    } catch (const std::bad_alloc&) {
+      on_ = false;
+      std::lock_guard lock(write_mutex);
+      ++lost_lines;
+    }
+  return *this;
+}
+
 LogLine::LogLine(LogLevel level, std::string_view event)
     : on_(static_cast<int>(level) >= threshold.load(std::memory_order_relaxed)) {
-  if (!on_) return;
-  line_ = fmt::format(R"({{"time":"{}","level":"{}","event":)", now_text(), level_name(level));
-  append_quoted(line_, event);
+  attempt([&] {
+    line_ = fmt::format(R"({{"time":"{}","level":"{}","event":)", now_text(), level_name(level));
+    append_quoted(line_, event);
+  });
 }
 
 LogLine::~LogLine() {
-  if (!on_) return;
-  line_ += "}\n";
-  std::lock_guard lock(write_mutex);
-  if (lost_lines > 0) {
-    std::string note = fmt::format(R"({{"time":"{}","level":"warn","event":"log lines lost",)"
-                                   R"("lines":{}}})"
-                                   "\n",
-                                   now_text(), lost_lines);
-    if (write_line(note)) lost_lines = 0;
-  }
-  if (!write_line(line_)) ++lost_lines;
+  attempt([&] {
+    line_ += "}\n";
+    std::lock_guard lock(write_mutex);
+    if (lost_lines > 0) {
+      std::string note = fmt::format(R"({{"time":"{}","level":"warn","event":"log lines lost",)"
+                                     R"("lines":{}}})"
+                                     "\n",
+                                     now_text(), lost_lines);
+      if (write_line(note)) lost_lines = 0;
+    }
+    if (!write_line(line_)) ++lost_lines;
+  });
 }
 
-LogLine& LogLine::add(std::string_view name, std::string_view value) {
+void LogLine::add(std::string_view name, std::string_view value) {
   std::string piece = ",";
   append_quoted(piece, name);
   piece += ':';
   piece += value;
   if (line_.size() + piece.size() + 2 <= kMaxLine) line_ += piece;
-  return *this;
 }
 
 LogLine& LogLine::field(std::string_view name, std::string_view value) {
-  if (!on_) return *this;
-  std::string quoted;
-  append_quoted(quoted, value);
-  return add(name, quoted);
+  return attempt([&] {
+    std::string quoted;
+    append_quoted(quoted, value);
+    add(name, quoted);
+  });
 }
 
 LogLine& LogLine::field(std::string_view name, double value) {
-  if (!on_) return *this;
   if (!std::isfinite(value)) return field(name, std::string_view("not finite"));
-  return add(name, fmt::format("{:.6g}", value));
+  return attempt([&] { add(name, fmt::format("{:.6g}", value)); });
 }
 
 LogLine& LogLine::field(std::string_view name, std::int64_t value) {
-  return on_ ? add(name, std::to_string(value)) : *this;
+  return attempt([&] { add(name, std::to_string(value)); });
 }
 
 }  // namespace vitrine

@@ -2,7 +2,8 @@
 // {"time":..,"level":..,"event":..,fields}.
 //
 // Any thread may log. A line is written when its LogLine ends, in one piece. Logging never waits:
-// lines that stderr has no room for are counted and dropped, and a later line says how many. Long
+// lines that stderr has no room for, or that find no memory, are counted and dropped, and a later
+// line says how many. Long
 // values are cut; a field that would make the line longer than 4 KiB is left out.
 #pragma once
 
@@ -28,8 +29,10 @@ class LogLine {
   LogLine& field(std::string_view name, std::int64_t value);
 
  private:
+  template <typename F>
+  LogLine& attempt(F f);
   // `value` as JSON.
-  LogLine& add(std::string_view name, std::string_view value);
+  void add(std::string_view name, std::string_view value);
 
   bool on_;
   std::string line_;

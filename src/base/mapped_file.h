@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +12,14 @@
 #include "base/result.h"
 
 namespace vitrine {
+
+// What happened to a file after it was mapped.
+struct FileChange {
+  std::string path;
+  // Another file has its name now, or none has. The mapping still holds the old one.
+  bool replaced = false;
+  std::string what;  // "had 5 bytes of 2026-01-01T00:00:00Z, has 6 of ..."
+};
 
 class MappedFile {
  public:
@@ -22,11 +32,18 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::string& path() const { return path_; }
+  // By the file's size, time and inode now; nothing when they are as they were.
+  std::optional<FileChange> change() const;
 
  private:
-  MappedFile(std::string path, const std::byte* data, std::size_t size)
-      : path_(std::move(path)), data_(data), size_(size) {}
+  struct Identity {
+    std::uint64_t device = 0, inode = 0;
+    std::int64_t seconds = 0, nanoseconds = 0;  // when it was written
+  };
+  MappedFile(std::string path, Identity identity, const std::byte* data, std::size_t size)
+      : path_(std::move(path)), identity_(identity), data_(data), size_(size) {}
   std::string path_;
+  Identity identity_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -113,4 +113,10 @@ std::size_t utf8_incomplete_tail(std::string_view text) {
   return 0;
 }
 
+std::string shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  std::string_view head = text.substr(0, most);
+  return std::string(head.substr(0, head.size() - utf8_incomplete_tail(head))) + "...";
+}
+
 }  // namespace vitrine

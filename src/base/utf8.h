@@ -24,4 +24,8 @@ std::string utf8_sanitize(std::string_view text);
 // How many bytes at the end of `text` are the start of a character that is not complete yet (0..3).
 std::size_t utf8_incomplete_tail(std::string_view text);
 
+// For messages about text from outside: the text, or its beginning and "..." where it is longer than
+// `most` bytes. No error shows more than 200 bytes of what came; every one goes through here.
+std::string shortened(std::string_view text, std::size_t most = 40);
+
 }  // namespace vitrine

@@ -34,5 +34,13 @@ TEST(Utf8, FindsTheIncompleteTail) {
   EXPECT_EQ(utf8_incomplete_tail("\xE2\x28"), 0u);
 }
 
+TEST(Utf8, ShortenedTextEndsWithAWholeCharacter) {
+  EXPECT_EQ(shortened("abc", 3), "abc");
+  EXPECT_EQ(shortened("abcd", 3), "abc...");
+  EXPECT_EQ(shortened("ab\u00e9d", 3), "ab...");
+  EXPECT_EQ(shortened("", 3), "");
+  EXPECT_EQ(shortened(std::string(41, 'x')), std::string(40, 'x') + "...");
+}
+
 }  // namespace
 }  // namespace vitrine

@@ -104,7 +104,8 @@ Result<std::unique_ptr<Backend>> create_cpu(const BackendOptions& options) {
   try {
     return std::unique_ptr<Backend>(std::make_unique<cpu::CpuBackend>(isa, threads));
   } catch (const std::exception& e) {
-    return make_error(ErrorCode::kUnavailable, "cannot start {} threads: {}", threads, e.what());
+    // Not kUnavailable, for which `auto` would go on to the next, slower backend.
+    return make_error(ErrorCode::kBusy, "cannot start {} threads: {}", threads, e.what());
   }
 }
 
