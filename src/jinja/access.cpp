@@ -51,6 +51,7 @@ std::optional<Value> item_of(const Value& object, const Value& key) {
 }  // namespace
 
 Value Interpreter::get_attribute(const Value& object, std::string_view name) {
+  charge(1 + name.size() / 64);
   need(object);
   if (auto method = method_value(*this, object, name)) return *method;
   if (Object* own = object.if_object()) {
@@ -65,6 +66,7 @@ Value Interpreter::get_attribute(const Value& object, std::string_view name) {
 }
 
 Value Interpreter::get_item(const Value& object, const Value& key) {
+  charge(1);
   need(object);
   if (auto value = item_of(object, key)) return *value;
   if (const Text* name = key.if_string()) {
@@ -81,14 +83,14 @@ std::vector<Value> Interpreter::iterate(const Value& value) {
   std::vector<Value> out;
   if (const Text* text = value.if_string()) {
     CharIndex index(text->view());
-    budget_.step(static_cast<std::int64_t>(index.count()));
+    charge_bytes(index.count() * sizeof(Value));
     for (std::size_t i = 0; i < index.count(); ++i) out.push_back(char_at(*text, index, i));
   } else if (Sequence* s = value.if_sequence()) {
-    budget_.step(static_cast<std::int64_t>(s->items.size()));
+    charge_bytes((s->items.size() - s->next) * sizeof(Value));
     out.assign(s->items.begin() + static_cast<std::ptrdiff_t>(s->next), s->items.end());
     if (s->kind == Sequence::Kind::kGenerator) s->next = s->items.size();
   } else if (const Dict* dict = value.if_dict()) {
-    budget_.step(static_cast<std::int64_t>(dict->size()));
+    charge_bytes(dict->size() * sizeof(Value));
     for (const auto& [key, item] : dict->items()) out.push_back(key);
   } else if (!value.is_undefined()) {
     fail("'{}' object is not iterable", value.type_name());
@@ -96,8 +98,7 @@ std::vector<Value> Interpreter::iterate(const Value& value) {
   return out;
 }
 
-std::vector<std::size_t> slice_indices(std::size_t size, const Value& begin, const Value& end,
-                                       const Value& step) {
+Slice slice_of(std::size_t size, const Value& begin, const Value& end, const Value& step) {
   auto number = [](const Value& v, Int otherwise) {
     if (v.is_none()) return otherwise;
     need(v);
@@ -115,10 +116,9 @@ std::vector<std::size_t> slice_indices(std::size_t size, const Value& begin, con
     return std::clamp<Int>(at, back ? -1 : 0, back ? count - 1 : count);
   };
   Int from = bound(begin, back ? count - 1 : 0), to = bound(end, back ? -1 : count);
-  std::vector<std::size_t> out;
-  for (Int i = from; back ? i > to : i < to; i += stride)
-    out.push_back(static_cast<std::size_t>(i));
-  return out;
+  Int distance = back ? from - to : to - from, width = back ? -stride : stride;
+  if (distance <= 0) return {};
+  return {from, stride, static_cast<std::size_t>((distance + width - 1) / width)};
 }
 
 Value Interpreter::eval_slice(const Expr& expr) {
@@ -129,22 +129,23 @@ Value Interpreter::eval_slice(const Expr& expr) {
       bounds[i] = eval(*expr.items[static_cast<std::size_t>(i) + 1]);
   at_ = expr.at;
   need(object);
-  auto indices = [&](std::size_t size) {
-    auto out = slice_indices(size, bounds[0], bounds[1], bounds[2]);
-    budget_.step(static_cast<std::int64_t>(out.size()));
-    return out;
-  };
   if (const Text* text = object.if_string()) {
     CharIndex index(text->view());
+    Slice slice = slice_of(index.count(), bounds[0], bounds[1], bounds[2]);
     Text out;
-    for (std::size_t i : indices(index.count())) out.append(*text, index.at(i), index.at(i + 1));
+    if (slice.count > 0 && slice.stride == 1)
+      out.append(*text, index.at(slice[0]), index.at(slice[slice.count]));
+    else
+      for (std::size_t i = 0; i < slice.count; ++i)
+        out.append(*text, index.at(slice[i]), index.at(slice[i] + 1));
     return out;
   }
   const Sequence* s = object.if_sequence();
   if (s == nullptr || s->kind > Sequence::Kind::kRange)
     return Value::undefined(fmt::format("'{}' cannot be sliced", described(object)));
+  Slice slice = slice_of(s->items.size(), bounds[0], bounds[1], bounds[2]);
   std::vector<Value> items;
-  for (std::size_t i : indices(s->items.size())) items.push_back(s->items[i]);
+  for (std::size_t i = 0; i < slice.count; ++i) items.push_back(s->items[slice[i]]);
   return make_list(std::move(items),
                    s->kind == Sequence::Kind::kRange ? Sequence::Kind::kList : s->kind);
 }

@@ -60,15 +60,26 @@ bool is_word(char32_t c) {
 }
 
 Text map_chars(const Text& text, const std::function<void(char32_t, std::string&)>& map) {
+  constexpr std::size_t kPart = 4096;  // so that a limit is noticed before much has been made
+  charge_chars(text.size());
   Text out;
-  std::string_view rest = text.view();
-  std::string buffer;
-  for (std::size_t at = 0; at < text.size();) {
-    Utf8Char c = utf8_next(rest.substr(at));
-    buffer.clear();
-    map(c.code, buffer);
-    out.append(buffer, text.is_caller(at));
-    at += static_cast<std::size_t>(c.length);
+  std::string_view view = text.view();
+  std::string part;
+  auto span = text.caller().begin();
+  for (std::size_t at = 0; at < view.size();) {
+    // Up to here all bytes are of one kind.
+    while (span != text.caller().end() && span->end <= at) ++span;
+    bool inside = span != text.caller().end() && span->begin <= at;
+    std::size_t end = inside ? span->end : span != text.caller().end() ? span->begin : view.size();
+    while (at < end) {
+      part.clear();
+      while (at < end && part.size() < kPart) {
+        Utf8Char c = utf8_next(view.substr(at));
+        map(c.code, part);
+        at += static_cast<std::size_t>(c.length);
+      }
+      out.append(part, inside);
+    }
   }
   out.set_html(text.html());
   return out;
@@ -132,14 +143,17 @@ Text escape_html(const Text& text) {
 
 Text strip(const Text& text, bool left, bool right, const Text* chars) {
   std::u32string set;
-  if (chars != nullptr)
+  if (chars != nullptr) {
+    charge_bytes(chars->size() * sizeof(char32_t));
     for (std::string_view rest = chars->view(); !rest.empty();) {
       Utf8Char c = utf8_next(rest);
       set += c.code;
       rest.remove_prefix(static_cast<std::size_t>(c.length));
     }
+    std::sort(set.begin(), set.end());
+  }
   auto gone = [&](char32_t c) {
-    return chars == nullptr ? is_space(c) : set.find(c) != std::u32string::npos;
+    return chars == nullptr ? is_space(c) : std::binary_search(set.begin(), set.end(), c);
   };
   std::string_view view = text.view();
   std::size_t begin = 0, end = view.size();
@@ -154,6 +168,7 @@ Text strip(const Text& text, bool left, bool right, const Text* chars) {
     if (!gone(utf8_next(view.substr(at)).code)) break;
     end = at;
   }
+  charge_chars(begin + view.size() - end);
   return text.substr(begin, end);
 }
 

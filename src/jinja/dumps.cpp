@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "jinja/chars.h"
+#include "jinja/operators.h"
 
 namespace vitrine::jinja {
 namespace {
@@ -52,10 +53,9 @@ void append_char(std::string& out, char32_t c, bool ascii) {
 
 class Dumper {
  public:
-  Dumper(const DumpOptions& options, Budget& budget) : options_(options), budget_(budget) {}
+  explicit Dumper(const DumpOptions& options) : options_(options) {}
 
   void value(const Value& v, int level) {
-    budget_.step();
     if (const Text* text = v.if_string())
       string(*text);
     else if (const Sequence* s = v.if_sequence();
@@ -82,7 +82,7 @@ class Dumper {
   }
 
   void string(const Text& text) {
-    budget_.make(text.size());
+    charge_read(text.size());
     out_.append("\"");
     bool plain = std::all_of(text.view().begin(), text.view().end(),
                              [](char c) { return c >= 0x20 && c != '"' && c != '\\'; });
@@ -97,7 +97,6 @@ class Dumper {
   void new_line(int level) {
     if (!options_.indent) return;
     out_.append("\n");
-    budget_.make(options_.indent->size() * static_cast<std::size_t>(level));
     for (int i = 0; i < level; ++i) out_.append(*options_.indent);
   }
 
@@ -120,6 +119,7 @@ class Dumper {
   }
 
   void object(const Dict& dict, int level) {
+    charge_bytes(dict.size() * sizeof(void*));
     std::vector<const std::pair<Value, Value>*> items;
     for (const auto& item : dict.items()) items.push_back(&item);
     if (options_.sort_keys) sort(items);
@@ -138,20 +138,18 @@ class Dumper {
   static void sort(std::vector<const std::pair<Value, Value>*>& items) {
     for (const auto* item : items)
       if (!item->first.is_string()) fail("only string keys can be sorted");
-    std::stable_sort(items.begin(), items.end(), [](const auto* a, const auto* b) {
-      return a->first.if_string()->view() < b->first.if_string()->view();
-    });
+    std::stable_sort(items.begin(), items.end(),
+                     [](const auto* a, const auto* b) { return compare(a->first, b->first) < 0; });
   }
 
   const DumpOptions& options_;
-  Budget& budget_;
   Text out_;
 };
 
 }  // namespace
 
-Text dumps(const Value& value, const DumpOptions& options, Budget& budget) {
-  Dumper dumper(options, budget);
+Text dumps(const Value& value, const DumpOptions& options) {
+  Dumper dumper(options);
   dumper.value(value, 0);
   return dumper.take();
 }

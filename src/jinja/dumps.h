@@ -10,7 +10,7 @@ struct DumpOptions {
   std::optional<Text> indent;
   Text item_separator = ", ", key_separator = ": ";
 };
-Text dumps(const Value& value, const DumpOptions& options, Budget& budget);
+Text dumps(const Value& value, const DumpOptions& options);
 // The filter's arguments: ensure_ascii, indent, separators, sort_keys.
 DumpOptions dump_options(Params& params);
 

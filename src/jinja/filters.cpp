@@ -17,10 +17,10 @@ Value default_(Interpreter&, const Value& value, Params& params) {
   return value.is_undefined() || (boolean && !value.truthy()) ? otherwise : value;
 }
 
-Value tojson(Interpreter& run, const Value& value, Params& params) {
+Value tojson(Interpreter&, const Value& value, Params& params) {
   DumpOptions options = dump_options(params);
   params.done();
-  return dumps(value, options, run.budget());
+  return dumps(value, options);
 }
 
 // int(text, base) of Python; none where that would be a ValueError.
@@ -130,7 +130,7 @@ Value sum(Interpreter& run, const Value& value, Params& params) {
   params.done();
   if (out.is_string()) fail("sum() can't sum strings");
   for (const Value& item : run.iterate(value))
-    out = binary("+", out, look_up(run, item, attribute), run.budget());
+    out = binary("+", out, look_up(run, item, attribute));
   return out;
 }
 

@@ -47,10 +47,9 @@ Value join(Interpreter& run, const Value& value, Params& params) {
   Text out;
   bool any = false;
   for (const Value& item : run.iterate(value)) {
-    Text text = to_text(look_up(run, item, attribute));
-    run.budget().make(text.size() + separator.size());
+    Value part = look_up(run, item, attribute);
     if (std::exchange(any, true)) out.append(separator);
-    out.append(text);
+    append_text(out, part);
   }
   return out;
 }
@@ -82,13 +81,11 @@ Value items(Interpreter&, const Value& value, Params& params) {
 
 // By keys made once for each item.
 template <typename Key>
-std::vector<Value> sorted(Interpreter& run, const std::vector<Value>& values, bool reversed,
-                          Key key) {
+std::vector<Value> sorted(const std::vector<Value>& values, bool reversed, Key key) {
   std::vector<std::pair<Value, Value>> keyed;
   for (const Value& value : values) keyed.emplace_back(key(value), value);
   // A reversed sort keeps the order of equal items too.
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
-    run.budget().step();
     return reversed ? compare(b.first, a.first) < 0 : compare(a.first, b.first) < 0;
   });
   std::vector<Value> out;
@@ -96,7 +93,7 @@ std::vector<Value> sorted(Interpreter& run, const std::vector<Value>& values, bo
   return out;
 }
 
-Value dictsort(Interpreter& run, const Value& value, Params& params) {
+Value dictsort(Interpreter&, const Value& value, Params& params) {
   bool case_sensitive = params.boolean("case_sensitive", false);
   Value by = params.optional("by", "key");
   bool reversed = params.boolean("reverse", false);
@@ -108,7 +105,7 @@ Value dictsort(Interpreter& run, const Value& value, Params& params) {
   std::vector<Value> pairs;
   for (const auto& [key, item] : dict->items())
     pairs.push_back(make_list({key, item}, Sequence::Kind::kTuple));
-  return make_list(sorted(run, pairs, reversed, [&](const Value& pair) {
+  return make_list(sorted(pairs, reversed, [&](const Value& pair) {
     const Value& key = pair.if_sequence()->items[by_key ? 0 : 1];
     return case_sensitive ? key : ignore_case(key);
   }));
@@ -130,7 +127,7 @@ Value sort(Interpreter& run, const Value& value, Params& params) {
   } else {
     attributes.push_back(attribute);
   }
-  return make_list(sorted(run, run.iterate(need(value)), reversed, [&](const Value& item) {
+  return make_list(sorted(run.iterate(need(value)), reversed, [&](const Value& item) {
     std::vector<Value> keys;
     for (const Value& name : attributes) {
       Value key = look_up(run, item, name);
@@ -186,7 +183,7 @@ Value batch(Interpreter& run, const Value& value, Params& params) {
   }
   if (!row.empty()) {
     while (!fill.is_none() && static_cast<Int>(row.size()) < size) {
-      run.budget().step();
+      charge_bytes(sizeof(Value));
       row.push_back(fill);
     }
     out.push_back(make_list(std::move(row)));
@@ -203,7 +200,6 @@ Value slice(Interpreter& run, const Value& value, Params& params) {
   auto size = static_cast<Int>(all.size());
   Int each = size / count, extra = size % count, offset = 0;
   for (Int i = 0; i < count; ++i) {
-    run.budget().step();
     Int begin = offset + i * each;
     if (i < extra) ++offset;
     Int end = offset + (i + 1) * each;
@@ -225,7 +221,7 @@ Value groupby(Interpreter& run, const Value& value, Params& params) {
     return case_sensitive ? key : ignore_case(key);
   };
   std::vector<std::pair<Value, std::vector<Value>>> groups;
-  for (const Value& item : sorted(run, run.iterate(value), false, key_of)) {
+  for (const Value& item : sorted(run.iterate(value), false, key_of)) {
     Value key = key_of(item);
     if (groups.empty() || !equal(groups.back().first, key)) groups.push_back({key, {}});
     groups.back().second.push_back(item);

@@ -9,20 +9,18 @@
 namespace vitrine::jinja {
 namespace {
 
-Value trim(Interpreter& run, const Value& value, Params& params) {
+Value trim(Interpreter&, const Value& value, Params& params) {
   Value chars = params.optional("chars", None{});
   params.done();
   if (!chars.is_none() && !chars.is_string()) fail("trim(): chars must be a string");
   Text text = to_text(value);
-  run.budget().make(text.size());
   return strip(text, true, true, chars.if_string());
 }
 
 template <Text (*kFunction)(const Text&)>
-Value simple(Interpreter& run, const Value& value, Params& params) {
+Value simple(Interpreter&, const Value& value, Params& params) {
   params.done();
   Text text = to_text(value);
-  run.budget().make(text.size());
   return kFunction(text);
 }
 
@@ -53,16 +51,15 @@ Text force_escape(const Text& text) {
   return escape_html(plain);
 }
 
-Value replace_(Interpreter& run, const Value& value, Params& params) {
+Value replace_(Interpreter&, const Value& value, Params& params) {
   Value from = params.required("old"), to = params.required("new");
   Value count = params.optional("count", None{});
   params.done();
   if (!count.is_none() && !count.is_int()) fail("replace(): count must be an integer");
-  return replace(to_text(value), to_text(from), to_text(to), count.is_none() ? -1 : count.as_int(),
-                 run.budget());
+  return replace(to_text(value), to_text(from), to_text(to), count.is_none() ? -1 : count.as_int());
 }
 
-Value indent(Interpreter& run, const Value& value, Params& params) {
+Value indent(Interpreter&, const Value& value, Params& params) {
   Value width = params.optional("width", 4);
   bool first = params.boolean("first", false), blank = params.boolean("blank", false);
   params.done();
@@ -72,18 +69,19 @@ Value indent(Interpreter& run, const Value& value, Params& params) {
   if (const Text* text = width.if_string())
     space = *text;
   else if (width.is_int() || width.is_bool())
-    space = *binary("*", " ", width, run.budget()).if_string();
+    space = *binary("*", " ", width).if_string();
   else
     fail("indent(): width must be an integer or a string");
   Text whole = *value.if_string();
   whole.append("\n");
-  std::vector<Text> lines = split_lines(whole, false);
   Text out;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    run.budget().make(lines[i].size() + space.size() + 1);
-    if (i > 0) out.append("\n");
-    if (i == 0 ? first : (blank || !lines[i].empty())) out.append(space);
-    out.append(lines[i]);
+  bool begun = false;
+  for (const Value& value : split_lines(whole, false)) {
+    const Text& line = *value.if_string();
+    bool indented = begun ? blank || !line.empty() : first;
+    if (std::exchange(begun, true)) out.append("\n");
+    if (indented) out.append(space);
+    out.append(line);
   }
   return out;
 }
@@ -100,10 +98,10 @@ Value wordcount(Interpreter&, const Value& value, Params& params) {
   return count;
 }
 
-Value center(Interpreter& run, const Value& value, Params& params) {
+Value center(Interpreter&, const Value& value, Params& params) {
   Int width = params.integer("width", 80);
   params.done();
-  return pad(to_text(value), width, ' ', true, true, run.budget());
+  return pad(to_text(value), width, ' ', true, true);
 }
 
 Value truncate(Interpreter&, const Value& value, Params& params) {
@@ -125,7 +123,7 @@ Value truncate(Interpreter&, const Value& value, Params& params) {
   return out;
 }
 
-Value format(Interpreter& run, const Value& value, Params& params) {
+Value format(Interpreter&, const Value& value, Params& params) {
   std::vector<Value> positional;
   while (const Value* next = params.next("")) positional.push_back(*next);
   auto named = params.rest_named();
@@ -137,7 +135,7 @@ Value format(Interpreter& run, const Value& value, Params& params) {
     for (auto& [name, item] : named) dict.set(Text(name), item);
     arguments = make_dict(std::move(dict));
   }
-  return format_percent(to_text(value), arguments, run.budget());
+  return format_percent(to_text(value), arguments);
 }
 
 constexpr FilterEntry kFilters[] = {

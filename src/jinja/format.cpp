@@ -84,21 +84,21 @@ std::string digits_of(const Value& value, const Spec& spec) {
   }
 }
 
-Text padded(const Text& text, const Spec& spec, char align, Budget& budget) {
-  return pad(text, spec.width, spec.fill, align != '<', align != '>', budget);
+Text padded(const Text& text, const Spec& spec, char align) {
+  return pad(text, spec.width, spec.fill, align != '<', align != '>');
 }
 
-Text format_number(const Value& value, const Spec& spec, Budget& budget) {
+Text format_number(const Value& value, const Spec& spec) {
   std::string digits = digits_of(value, spec);
   if (spec.grouped) digits = grouped(std::move(digits));
   bool negative = value.is_float() ? std::signbit(value.as_double()) : value.as_int() < 0;
   std::string sign = negative ? "-" : spec.sign == '-' ? "" : std::string(1, spec.sign);
   char align = spec.align == 0 ? '>' : spec.align;
-  if (align != '=') return padded(Text(sign + digits), spec, align, budget);
+  if (align != '=') return padded(Text(sign + digits), spec, align);
   Spec rest = spec;
   rest.width = std::max(0, spec.width - static_cast<int>(sign.size()));
   Text out(sign);
-  out.append(padded(Text(digits), rest, '>', budget));
+  out.append(padded(Text(digits), rest, '>'));
   return out;
 }
 
@@ -169,8 +169,7 @@ class PercentArguments {
 };
 
 // One conversion; `at` is after the percent sign.
-Text percent_conversion(std::string_view f, std::size_t& at, PercentArguments& arguments,
-                        Budget& budget) {
+Text percent_conversion(std::string_view f, std::size_t& at, PercentArguments& arguments) {
   std::optional<std::string_view> name;
   if (at < f.size() && f[at] == '(') {
     std::size_t end = f.find(')', at);
@@ -199,12 +198,12 @@ Text percent_conversion(std::string_view f, std::size_t& at, PercentArguments& a
   if (spec.type == 's' || spec.type == 'r' || spec.type == 'a') {
     Text text = cut(spec.type == 's' ? to_text(value) : repr(value), spec.precision);
     spec.fill = ' ';
-    return padded(text, spec, spec.align == '<' ? '<' : '>', budget);
+    return padded(text, spec, spec.align == '<' ? '<' : '>');
   }
   need(value);
   if (!value.is_number())
     fail("%{} format: a number is required, not {}", spec.type, value.type_name());
-  return format_number(value, spec, budget);
+  return format_number(value, spec);
 }
 
 // A field of str.format: where it is in the arguments.
@@ -220,6 +219,7 @@ Value braces_field(Interpreter& run, std::string_view field, const Args& args, s
       fail("replacement index {} out of range for positional args", i);
     out = args.positional[i];
   } else {
+    charge(args.named.size() / 8 + 1);
     auto found = std::find_if(args.named.begin(), args.named.end(),
                               [&](const auto& a) { return a.first == name; });
     if (found == args.named.end()) fail("no argument '{}' for the format", name);
@@ -242,31 +242,30 @@ Value braces_field(Interpreter& run, std::string_view field, const Args& args, s
 
 }  // namespace
 
-Text format_value(const Value& value, std::string_view text, Budget& budget) {
+Text format_value(const Value& value, std::string_view text) {
   if (text.empty()) return to_text(value);
   need(value);
   Spec spec = read_spec(text);
   bool number = value.is_int() || value.is_float() || (value.is_bool() && spec.type != 0);
-  if (number) return format_number(value, spec, budget);
+  if (number) return format_number(value, spec);
   if (!value.is_string() && !value.is_bool())
     fail("unsupported format string passed to {}", value.type_name());
   if ((spec.type != 0 && spec.type != 's') || spec.align == '=')
     fail("unknown format code '{}' for '{}'", spec.type, value.type_name());
-  return padded(cut(to_text(value), spec.precision), spec, spec.align == 0 ? '<' : spec.align,
-                budget);
+  return padded(cut(to_text(value), spec.precision), spec, spec.align == 0 ? '<' : spec.align);
 }
 
-Text format_percent(const Text& format, const Value& values, Budget& budget) {
+Text format_percent(const Text& format, const Value& values) {
   Text out;
   PercentArguments arguments(values);
   std::string_view f = format.view();
+  charge(f.size() / 64);
   for (std::size_t at = 0; at < f.size();) {
     std::size_t percent = std::min(f.find('%', at), f.size());
     out.append(format, at, percent);
     at = percent + 1;
     if (percent == f.size()) break;
-    Text text = percent_conversion(f, at, arguments, budget);
-    budget.make(text.size());
+    Text text = percent_conversion(f, at, arguments);
     out.append(format.html() ? escape_html(text) : text);
   }
   arguments.done();
@@ -277,6 +276,7 @@ Text format_percent(const Text& format, const Value& values, Budget& budget) {
 Text format_braces(Interpreter& run, const Text& format, const Args& args) {
   Text out;
   std::string_view f = format.view();
+  charge(f.size() / 64);
   std::size_t next = 0;
   for (std::size_t at = 0; at < f.size();) {
     std::size_t brace = std::min(f.find_first_of("{}", at), f.size());
@@ -299,8 +299,7 @@ Text format_braces(Interpreter& run, const Text& format, const Args& args) {
     std::size_t mark = std::min(name.find('!'), name.size());
     Value value = braces_field(run, name.substr(0, mark), args, next);
     if (mark < name.size()) value = name.substr(mark) == "!s" ? to_text(value) : repr(value);
-    Text text = format_value(value, spec, run.budget());
-    run.budget().make(text.size());
+    Text text = format_value(value, spec);
     out.append(text);
   }
   return out;

@@ -10,7 +10,7 @@ constexpr Int kMaxRange = 100'000;  // Jinja's own limit for untrusted templates
 constexpr Int kMaxBound = Int{1} << 62;
 constexpr std::size_t kMaxTimeFormat = 512;
 
-Value global_range(Interpreter& run, Args args) {
+Value global_range(Interpreter&, Args args) {
   Int bounds[3] = {0, 0, 1};
   std::size_t count = args.positional.size();
   if (count < 1 || count > 3 || !args.named.empty()) fail("range() takes 1 to 3 arguments");
@@ -27,7 +27,6 @@ Value global_range(Interpreter& run, Args args) {
   Int length = step > 0 ? (to - from + step - 1) / step : (from - to - step - 1) / -step;
   if (length > kMaxRange) fail("range() of more than {} items", kMaxRange);
   std::vector<Value> items;
-  run.budget().step(static_cast<std::int64_t>(std::max<Int>(0, length)));
   for (Int i = 0; i < length; ++i) items.emplace_back(from + i * step);
   std::string name = step == 1 ? fmt::format("range({}, {})", from, to)
                                : fmt::format("range({}, {}, {})", from, to, step);
@@ -41,7 +40,7 @@ Dict entries(Interpreter& run, const Args& args) {
   if (!args.positional.empty()) {
     const Value& from = need(args.positional[0]);
     if (const Dict* dict = from.if_dict()) {
-      out = *dict;
+      for (const auto& [key, value] : dict->items()) out.set(key, value);
     } else {
       for (const Value& item : run.iterate(from)) {
         std::vector<Value> pair = run.iterate(need(item));

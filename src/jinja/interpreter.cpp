@@ -6,44 +6,47 @@
 namespace vitrine::jinja {
 namespace {
 
-constexpr std::size_t kMaxObjects = 1'000'000;
-
 struct Enter {
   explicit Enter(Budget& b) : budget(b) { budget.enter(); }
   ~Enter() { budget.leave(); }
   Budget& budget;
 };
 
+// A call has its own copy of its arguments.
+void charge_args(const Args& args) {
+  std::size_t bytes = args.positional.size() * sizeof(Value);
+  for (const auto& [name, value] : args.named) bytes += sizeof(args.named[0]) + name.size();
+  charge_bytes(bytes);
+}
+
 }  // namespace
 
 const Value* Scope::find(std::string_view name) const {
+  charge(variables.size() / 16 + name.size() / 64);
   for (const auto& [key, value] : variables)
     if (key == name) return &value;
   return nullptr;
 }
 
 void Scope::set(std::string_view name, Value value) {
+  charge(variables.size() / 16 + name.size() / 64);
   for (auto& [key, old] : variables)
     if (key == name) {
       old = std::move(value);
       return;
     }
+  // A scope that is used again keeps its memory.
+  bool grows = variables.size() == variables.capacity();
+  charge_bytes(name.size() + (grows ? (variables.size() + 1) * sizeof(variables[0]) : 0));
   variables.emplace_back(name, std::move(value));
 }
 
 Interpreter::Interpreter(const Dict& context, const Limits& limits, std::tm now)
     : context_(context), budget_(limits), now_(now) {}
 
-Object* Interpreter::keep(std::unique_ptr<Object> object) {
-  if (objects_.size() >= kMaxObjects)
-    throw Failure{ErrorCode::kTooLarge,
-                  fmt::format("the template makes more than {} objects", kMaxObjects)};
-  objects_.push_back(std::move(object));
-  return objects_.back().get();
-}
-
 Scope* Interpreter::enter_scope(Scope* parent) {
   if (free_scopes_.empty()) {
+    charge_bytes(sizeof(Scope) + 32);
     scopes_.push_back(std::make_unique<Scope>());
     free_scopes_.push_back(scopes_.back().get());
   }
@@ -67,11 +70,6 @@ Text Interpreter::run(const Body& body) {
   return render_in(nullptr, body, [] {});
 }
 
-void Interpreter::print(const Text& text) {
-  if (out_->size() + text.size() > budget_.limits().output_bytes) budget_.make(SIZE_MAX);
-  out_->append(text);
-}
-
 Interpreter::Flow Interpreter::exec(const Body& body) {
   for (const auto& stmt : body) {
     Flow flow = exec(*stmt);
@@ -82,14 +80,14 @@ Interpreter::Flow Interpreter::exec(const Body& body) {
 
 Interpreter::Flow Interpreter::exec(const Stmt& stmt) {
   Enter enter(budget_);
-  budget_.step();
+  charge();
   at_ = stmt.at;
   switch (stmt.kind) {
     case Stmt::Kind::kData:
-      print(*stmt.value.if_string());
+      out_->append(*stmt.value.if_string());
       break;
     case Stmt::Kind::kOutput:
-      print(to_text(eval(*stmt.expr)));
+      append_text(*out_, eval(*stmt.expr));
       break;
     case Stmt::Kind::kIf:
       return exec_if(stmt);
@@ -114,14 +112,14 @@ Interpreter::Flow Interpreter::exec(const Stmt& stmt) {
       const Text* before = std::exchange(block_text_, &text);
       Value value = eval(*stmt.expr);
       block_text_ = before;
-      print(to_text(value));
+      append_text(*out_, value);
       break;
     }
     case Stmt::Kind::kWith:
       exec_with(stmt);
       break;
     case Stmt::Kind::kScope:
-      print(block_text(stmt.body));
+      out_->append(block_text(stmt.body));
       break;
     case Stmt::Kind::kBreak:
       return Flow::kBreak;
@@ -147,7 +145,7 @@ void Interpreter::exec_for(const Stmt& stmt, const Value& items, int depth) {
   in_scope(scope, [&] {
     while (loop->advance()) {
       any = true;
-      budget_.step();
+      charge();
       scope->variables.clear();
       scope->set("loop", loop);
       assign(*stmt.target, loop->current());
@@ -177,7 +175,6 @@ Text Interpreter::block_text(const Body& body) {
 
 void Interpreter::exec_set_block(const Stmt& stmt) {
   Text text = block_text(stmt.body);
-  budget_.make(text.size());
   if (stmt.expr == nullptr) return assign(*stmt.target, Value(std::move(text)));
   const Text* before = std::exchange(block_text_, &text);
   Value value = eval(*stmt.expr);
@@ -189,7 +186,7 @@ void Interpreter::exec_call_block(const Stmt& stmt) {
   capture();
   Args extra;
   extra.named.emplace_back("caller", own<Macro>(stmt, scope_));
-  print(to_text(eval_call(*stmt.expr, std::move(extra))));
+  append_text(*out_, eval_call(*stmt.expr, std::move(extra)));
 }
 
 void Interpreter::exec_with(const Stmt& stmt) {
@@ -224,7 +221,7 @@ void Interpreter::assign(const Expr& target, const Value& value) {
 
 Value Interpreter::eval(const Expr& expr) {
   Enter enter(budget_);
-  budget_.step();
+  charge();
   at_ = expr.at;
   return eval_inner(expr);
 }
@@ -286,7 +283,7 @@ Value Interpreter::eval_inner(const Expr& expr) {
       Value a = eval(*expr.items[0]);
       Value b = eval(*expr.items[1]);
       at_ = expr.at;
-      return binary(expr.name, a, b, budget_);
+      return binary(expr.name, a, b);
     }
     case Expr::Kind::kConcat:
       return eval_concat(expr);
@@ -334,9 +331,7 @@ Value Interpreter::eval_dict(const Expr& expr) {
 Value Interpreter::eval_concat(const Expr& expr) {
   Text out;
   for (const ExprPtr& item : expr.items) {
-    Text text = to_text(eval(*item));
-    budget_.make(text.size());
-    out.append(text);
+    append_text(out, eval(*item));
   }
   return out;
 }
@@ -353,9 +348,9 @@ bool Interpreter::eval_compare(const Expr& expr) {
     else if (op == "!=")
       ok = !equal(left, right);
     else if (op == "in")
-      ok = contains(right, left, budget_);
+      ok = contains(right, left);
     else if (op == "not in")
-      ok = !contains(right, left, budget_);
+      ok = !contains(right, left);
     else {
       int order = compare(left, right);
       ok = op == "<" ? order < 0 : op == "<=" ? order <= 0 : op == ">" ? order > 0 : order >= 0;
@@ -374,6 +369,7 @@ void Interpreter::add_star(const CallArgs& args, Args& out) {
   if (more.if_dict() == nullptr) fail("argument after ** must be a mapping");
   for (const auto& [key, value] : more.if_dict()->items()) {
     if (!key.is_string()) fail("keywords must be strings");
+    charge_bytes(key.if_string()->size() + sizeof(out.named[0]));
     out.named.emplace_back(key.if_string()->bytes(), value);
   }
 }
@@ -409,25 +405,27 @@ Value Interpreter::eval_call(const Expr& expr, Args extra) {
 Value Interpreter::call(const Value& callee, Args args) {
   need(callee);
   Enter enter(budget_);
-  budget_.step();
+  charge_args(args);
   Object* object = callee.if_object();
   if (object == nullptr) fail("'{}' object is not callable", callee.type_name());
   return object->call(*this, std::move(args));
 }
 
-Value Interpreter::filter(std::string_view name, const Value& value, Args args) {
+Value Interpreter::filter(std::string_view name, const Value& value, const Args& args) {
   FilterFunction run = find_filter(name);
   if (run == nullptr) fail("no filter named '{}'", name);
-  budget_.step();
-  Params params(name, std::move(args));
+  Enter enter(budget_);
+  charge_args(args);
+  Params params(name, args);
   return run(*this, value, params);
 }
 
-bool Interpreter::test(std::string_view name, const Value& value, Args args) {
+bool Interpreter::test(std::string_view name, const Value& value, const Args& args) {
   TestFunction run = find_test(name);
   if (run == nullptr) fail("no test named '{}'", name);
-  budget_.step();
-  Params params(name, std::move(args));
+  Enter enter(budget_);
+  charge_args(args);
+  Params params(name, args);
   return run(*this, value, params);
 }
 

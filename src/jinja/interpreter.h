@@ -31,7 +31,7 @@ class Interpreter {
   Text run(const Body& body);
   Position position() const { return at_; }
 
-  Budget& budget() { return budget_; }
+  Usage used() const { return budget_.used(); }
   const std::tm& now() const { return now_; }
   Value eval(const Expr& expr);
   Value get_attribute(const Value& object, std::string_view name);
@@ -39,8 +39,8 @@ class Interpreter {
   // All items; of a generator those that are left, which are taken from it.
   std::vector<Value> iterate(const Value& value);
   Value call(const Value& callee, Args args);
-  Value filter(std::string_view name, const Value& value, Args args);
-  bool test(std::string_view name, const Value& value, Args args);
+  Value filter(std::string_view name, const Value& value, const Args& args);
+  bool test(std::string_view name, const Value& value, const Args& args);
   // The text that `body` renders in a new scope inside `parent`; `prepare` fills the scope.
   template <typename Prepare>
   Text render_in(Scope* parent, const Body& body, Prepare prepare);
@@ -50,7 +50,9 @@ class Interpreter {
 
   template <typename T, typename... A>
   T* own(A&&... args) {
-    return static_cast<T*>(keep(std::make_unique<T>(std::forward<A>(args)...)));
+    charge_bytes(sizeof(T) + 32);
+    objects_.push_back(std::make_unique<T>(std::forward<A>(args)...));
+    return static_cast<T*>(objects_.back().get());
   }
   Scope* enter_scope(Scope* parent);
   void leave_scope(Scope* scope);
@@ -61,9 +63,7 @@ class Interpreter {
  private:
   enum class Flow { kNext, kBreak, kContinue };
 
-  Object* keep(std::unique_ptr<Object> object);
   void capture();
-  void print(const Text& text);
 
   Flow exec(const Body& body);
   Flow exec(const Stmt& stmt);
@@ -98,8 +98,14 @@ class Interpreter {
 };
 
 // Slices, for lists and strings alike: the indices that begin, end and step take out of `size`.
-std::vector<std::size_t> slice_indices(std::size_t size, const Value& begin, const Value& end,
-                                       const Value& step);
+struct Slice {
+  Int from = 0, stride = 1;
+  std::size_t count = 0;
+  std::size_t operator[](std::size_t i) const {
+    return static_cast<std::size_t>(from + static_cast<Int>(i) * stride);
+  }
+};
+Slice slice_of(std::size_t size, const Value& begin, const Value& end, const Value& step);
 
 using FilterFunction = Value (*)(Interpreter&, const Value&, Params&);
 struct FilterEntry {

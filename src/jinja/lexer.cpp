@@ -9,6 +9,9 @@
 namespace vitrine::jinja {
 namespace {
 
+// The tree of a template takes some 400 bytes for each; large templates have 20,000.
+constexpr std::size_t kMaxTokens = 250'000;
+
 bool is_name_start(char32_t c) { return c == '_' || is_alpha(c); }
 bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -51,6 +54,8 @@ class Lexer {
     throw SyntaxFailure{std::move(message), position(at)};
   }
   void push(Token::Type type, std::string text, std::size_t at) {
+    if (out_.size() >= kMaxTokens)
+      fail_at(at, fmt::format("more than {} names, numbers and signs", kMaxTokens));
     out_.push_back({type, std::move(text), position(at)});
   }
 

@@ -23,9 +23,8 @@ Value dict_get(Interpreter&, const Value& self, Args args) {
   return value != nullptr ? *value : otherwise;
 }
 
-Value dict_items(Interpreter& run, const Value& self, Args args) {
+Value dict_items(Interpreter&, const Value& self, Args args) {
   Params("items", std::move(args)).done();
-  run.budget().step(static_cast<std::int64_t>(self.if_dict()->size()));
   return pairs_view(*self.if_dict(), "dict_items");
 }
 
@@ -47,23 +46,21 @@ Value copy(Interpreter&, const Value& self, Args args) {
   return self;
 }
 
-Value list_index(Interpreter& run, const Value& self, Args args) {
+Value list_index(Interpreter&, const Value& self, Args args) {
   Params params("index", std::move(args));
   Value wanted = params.required("value");
   params.done();
   const std::vector<Value>& items = self.if_sequence()->items;
-  run.budget().step(static_cast<std::int64_t>(items.size()));
   for (std::size_t i = 0; i < items.size(); ++i)
     if (equal(items[i], wanted)) return i;
   fail("{} is not in list", repr(wanted).view());
 }
 
-Value list_count(Interpreter& run, const Value& self, Args args) {
+Value list_count(Interpreter&, const Value& self, Args args) {
   Params params("count", std::move(args));
   Value wanted = params.required("value");
   params.done();
   const std::vector<Value>& items = self.if_sequence()->items;
-  run.budget().step(static_cast<std::int64_t>(items.size()));
   return static_cast<std::size_t>(
       std::count_if(items.begin(), items.end(), [&](const Value& v) { return equal(v, wanted); }));
 }

@@ -18,47 +18,51 @@ const Text& string_of(const Value& value, const char* method) {
 }
 
 template <Text (*kFunction)(const Text&)>
-Value simple(Interpreter& run, const Value& self, Args args) {
+Value simple(Interpreter&, const Value& self, Args args) {
   Params("str method", std::move(args)).done();
-  run.budget().make(own(self).size());
   return kFunction(own(self));
 }
 
 template <bool kLeft, bool kRight>
-Value strip_(Interpreter& run, const Value& self, Args args) {
+Value strip_(Interpreter&, const Value& self, Args args) {
   Params params("strip", std::move(args));
   Value chars = params.optional("chars", None{});
   params.done();
   if (!chars.is_none()) string_of(chars, "strip");
-  run.budget().make(own(self).size());
   return strip(own(self), kLeft, kRight, chars.if_string());
 }
 
 // At white space; `most` cuts, negative: any number.
 std::vector<Value> split_at_space(const Text& text, Int most, bool from_right) {
+  std::string_view view = text.view();
+  charge_chars(view.size());
+  std::size_t begin = 0, end = view.size();  // of what is left
+  // The place after the next character from the end that is worked on, and whether that is a space.
+  auto next = [&](std::size_t at, bool& space) {
+    std::size_t start = at;
+    if (from_right) do
+        --start;
+      while (start > begin && (static_cast<unsigned char>(view[start]) & 0xC0) == 0x80);
+    Utf8Char c = utf8_next(view.substr(start));
+    space = is_space(c.code);
+    return from_right ? start : at + static_cast<std::size_t>(c.length);
+  };
+  // Passes over characters that are spaces, or that are none.
+  auto pass = [&](std::size_t at, bool spaces) {
+    std::size_t border = from_right ? begin : end;
+    for (bool space = false; at != border;) {
+      std::size_t after = next(at, space);
+      if (space != spaces) break;
+      at = after;
+    }
+    return at;
+  };
   std::vector<Value> out;
-  Text rest = strip(text, !from_right, from_right);
-  while (!rest.empty()) {
-    std::string_view view = rest.view();
-    if (most == 0) {
-      out.push_back(rest);
-      break;
-    }
-    --most;
-    // The word at the end that is being worked on.
-    std::size_t cut = from_right ? view.size() : 0;
-    while (from_right ? cut > 0 : cut < view.size()) {
-      std::size_t at = cut;
-      if (from_right) do
-          --at;
-        while (at > 0 && (static_cast<unsigned char>(view[at]) & 0xC0) == 0x80);
-      Utf8Char c = utf8_next(view.substr(at));
-      if (is_space(c.code)) break;
-      cut = from_right ? at : at + static_cast<std::size_t>(c.length);
-    }
-    out.push_back(from_right ? rest.substr(cut) : rest.substr(0, cut));
-    rest =
-        from_right ? strip(rest.substr(0, cut), false, true) : strip(rest.substr(cut), true, false);
+  std::size_t& near = from_right ? end : begin;
+  for (near = pass(near, true); begin < end; near = pass(near, true), --most) {
+    std::size_t cut = most == 0 ? (from_right ? begin : end) : pass(near, false);
+    out.push_back(from_right ? text.substr(cut, end) : text.substr(begin, cut));
+    near = cut;
   }
   if (from_right) std::reverse(out.begin(), out.end());
   return out;
@@ -66,17 +70,14 @@ std::vector<Value> split_at_space(const Text& text, Int most, bool from_right) {
 
 std::vector<Value> split_at(const Text& text, const Text& separator, Int most, bool from_right) {
   std::vector<Value> out;
-  std::string_view view = text.view();
-  std::size_t begin = 0, end = view.size();
-  while (most-- != 0) {
-    std::size_t at = view.npos;
-    if (!from_right)
-      at = view.find(separator.view(), begin);
-    else if (end >= separator.size())
-      at = view.rfind(separator.view(), end - separator.size());
-    if (at == view.npos) break;
-    out.push_back(from_right ? text.substr(at + separator.size(), end) : text.substr(begin, at));
-    (from_right ? end : begin) = from_right ? at : at + separator.size();
+  std::size_t begin = 0, end = text.size();
+  Search search(text.view(), separator.view(), from_right);
+  for (; most != 0; --most) {
+    std::optional<std::size_t> at = search.next();
+    if (!at) break;
+    std::size_t after = *at + separator.size();
+    out.push_back(from_right ? text.substr(after, end) : text.substr(begin, *at));
+    (from_right ? end : begin) = from_right ? *at : after;
   }
   out.push_back(text.substr(begin, end));
   if (from_right) std::reverse(out.begin(), out.end());
@@ -84,12 +85,11 @@ std::vector<Value> split_at(const Text& text, const Text& separator, Int most, b
 }
 
 template <bool kFromRight>
-Value split(Interpreter& run, const Value& self, Args args) {
+Value split(Interpreter&, const Value& self, Args args) {
   Params params("split", std::move(args));
   Value separator = params.optional("sep", None{});
   Int most = params.integer("maxsplit", -1);
   params.done();
-  run.budget().make(own(self).size());
   std::vector<Value> out;
   if (separator.is_none()) {
     out = split_at_space(own(self), most, kFromRight);
@@ -98,7 +98,6 @@ Value split(Interpreter& run, const Value& self, Args args) {
     if (by.empty()) fail("empty separator");
     out = split_at(own(self), by, most, kFromRight);
   }
-  run.budget().step(static_cast<std::int64_t>(out.size()));
   return make_list(std::move(out));
 }
 
@@ -109,10 +108,10 @@ Value partition(Interpreter&, const Value& self, Args args) {
   params.done();
   const Text &by = string_of(separator, "partition"), &text = own(self);
   if (by.empty()) fail("empty separator");
-  std::size_t at = kFromRight ? text.view().rfind(by.view()) : text.view().find(by.view());
+  std::optional<std::size_t> at = Search(text.view(), by.view(), kFromRight).next();
   std::vector<Value> out;
-  if (at != std::string_view::npos)
-    out = {text.substr(0, at), separator, text.substr(at + by.size())};
+  if (at)
+    out = {text.substr(0, *at), separator, text.substr(*at + by.size())};
   else if (kFromRight)
     out = {"", "", self};
   else
@@ -120,26 +119,24 @@ Value partition(Interpreter&, const Value& self, Args args) {
   return make_list(std::move(out), Sequence::Kind::kTuple);
 }
 
-Value splitlines(Interpreter& run, const Value& self, Args args) {
+Value splitlines(Interpreter&, const Value& self, Args args) {
   Params params("splitlines", std::move(args));
   bool keep = params.boolean("keepends", false);
   params.done();
-  run.budget().make(own(self).size());
-  std::vector<Value> out;
-  for (Text& line : split_lines(own(self), keep)) out.push_back(std::move(line));
-  return make_list(std::move(out));
+  return make_list(split_lines(own(self), keep));
 }
 
 // The part of the string that a method's start and end ask for, and where it begins.
-Text window(const Value& self, Params& params, std::size_t& begin) {
+std::string_view window(const Value& self, Params& params, std::size_t& begin) {
   Value from = params.optional("start", None{}), to = params.optional("end", None{});
   begin = 0;
-  if (from.is_none() && to.is_none()) return own(self);
-  CharIndex index(own(self).view());
-  std::vector<std::size_t> chars = slice_indices(index.count(), from, to, 1);
-  if (chars.empty()) return {};
-  begin = chars.front();
-  return own(self).substr(index.at(chars.front()), index.at(chars.back() + 1));
+  std::string_view text = own(self).view();
+  if (from.is_none() && to.is_none()) return text;
+  CharIndex index(text);
+  Slice chars = slice_of(index.count(), from, to, 1);
+  if (chars.count == 0) return {};
+  begin = chars[0];
+  return text.substr(index.at(begin), index.at(chars[chars.count]) - index.at(begin));
 }
 
 template <bool kEnds>
@@ -147,11 +144,12 @@ Value starts_or_ends(Interpreter&, const Value& self, Args args) {
   Params params(kEnds ? "endswith" : "startswith", std::move(args));
   Value wanted = need(params.required("prefix"));
   std::size_t begin = 0;
-  Text text = window(self, params, begin);
+  std::string_view text = window(self, params, begin);
   params.done();
   auto fits = [&](const Value& value) {
     std::string_view part = string_of(value, "startswith").view();
-    return kEnds ? text.view().ends_with(part) : text.view().starts_with(part);
+    charge_read(part.size());
+    return kEnds ? text.ends_with(part) : text.starts_with(part);
   };
   const Sequence* tuple = wanted.if_sequence();
   if (tuple == nullptr || tuple->kind != Sequence::Kind::kTuple) return fits(wanted);
@@ -162,12 +160,11 @@ Value starts_or_ends(Interpreter&, const Value& self, Args args) {
 Int find_in(const Value& self, Params& params, bool from_right) {
   Value wanted = params.required("sub");
   std::size_t begin = 0;
-  Text text = window(self, params, begin);
+  std::string_view text = window(self, params, begin);
   params.done();
   std::string_view part = string_of(wanted, "find").view();
-  std::size_t at = from_right ? text.view().rfind(part) : text.view().find(part);
-  if (at == std::string_view::npos) return -1;
-  return static_cast<Int>(begin + count_chars(text.view().substr(0, at)));
+  std::optional<std::size_t> at = Search(text, part, from_right).next();
+  return at ? static_cast<Int>(begin + count_chars(text.substr(0, *at))) : -1;
 }
 
 template <bool kFromRight, bool kRequired>
@@ -178,30 +175,26 @@ Value find(Interpreter&, const Value& self, Args args) {
   return at;
 }
 
-Value count(Interpreter& run, const Value& self, Args args) {
+Value count(Interpreter&, const Value& self, Args args) {
   Params params("count", std::move(args));
   Value wanted = params.required("sub");
   std::size_t begin = 0;
-  Text text = window(self, params, begin);
+  std::string_view text = window(self, params, begin);
   params.done();
   const Text& part = string_of(wanted, "count");
-  if (part.empty()) return count_chars(text.view()) + 1;
+  if (part.empty()) return count_chars(text) + 1;
+  Search search(text, part.view());
   std::size_t out = 0;
-  for (std::size_t at = 0; (at = text.view().find(part.view(), at)) != std::string_view::npos;
-       at += part.size()) {
-    run.budget().step();
-    ++out;
-  }
+  while (search.next()) ++out;
   return out;
 }
 
-Value replace_(Interpreter& run, const Value& self, Args args) {
+Value replace_(Interpreter&, const Value& self, Args args) {
   Params params("replace", std::move(args));
   Value from = params.required("old"), to = params.required("new");
   Int most = params.integer("count", -1);
   params.done();
-  return replace(own(self), string_of(from, "replace"), string_of(to, "replace"), most,
-                 run.budget());
+  return replace(own(self), string_of(from, "replace"), string_of(to, "replace"), most);
 }
 
 Value join(Interpreter& run, const Value& self, Args args) {
@@ -212,7 +205,6 @@ Value join(Interpreter& run, const Value& self, Args args) {
   bool any = false;
   for (const Value& item : run.iterate(need(items))) {
     const Text& text = string_of(item, "join");
-    run.budget().make(text.size() + own(self).size());
     if (std::exchange(any, true)) out.append(own(self));
     out.append(text);
   }
@@ -225,31 +217,32 @@ Value remove_affix(Interpreter&, const Value& self, Args args) {
   Value affix = params.required("affix");
   params.done();
   std::string_view part = string_of(affix, "removeprefix").view(), text = own(self).view();
+  charge_read(part.size());
   if (kPrefix && text.starts_with(part)) return own(self).substr(part.size());
   if (!kPrefix && text.ends_with(part)) return own(self).substr(0, text.size() - part.size());
   return self;
 }
 
 template <bool kLeft, bool kRight>
-Value justify(Interpreter& run, const Value& self, Args args) {
+Value justify(Interpreter&, const Value& self, Args args) {
   Params params("justify", std::move(args));
   Int width = params.integer("width", 0);
   Value fill = params.optional("fillchar", " ");
   params.done();
   const Text& filler = string_of(fill, "justify");
   if (filler.size() != 1) fail("the fill character must be one ASCII character");
-  return pad(own(self), width, filler.view()[0], kLeft, kRight, run.budget());
+  return pad(own(self), width, filler.view()[0], kLeft, kRight);
 }
 
-Value zfill(Interpreter& run, const Value& self, Args args) {
+Value zfill(Interpreter&, const Value& self, Args args) {
   Params params("zfill", std::move(args));
   Int width = params.integer("width", 0);
   params.done();
   std::string_view view = own(self).view();
   if (!view.starts_with('-') && !view.starts_with('+'))
-    return pad(own(self), width, '0', true, false, run.budget());
+    return pad(own(self), width, '0', true, false);
   Text out = own(self).substr(0, 1);
-  out.append(pad(own(self).substr(1), width - 1, '0', true, false, run.budget()));
+  out.append(pad(own(self).substr(1), width - 1, '0', true, false));
   return out;
 }
 

@@ -18,42 +18,12 @@ void check_depth(int depth) {
                               kMaxNesting)};
 }
 
-Budget::Budget(const Limits& limits)
-    : limits_(limits),
-      steps_(limits.steps),
-      deadline_(std::chrono::steady_clock::now() + limits.time) {}
-
-void Budget::make(std::size_t bytes) {
-  if (bytes > limits_.output_bytes || (created_ += bytes) > limits_.created_bytes)
-    throw Failure{
-        ErrorCode::kTooLarge,
-        fmt::format("the template makes too much text: at most {} bytes at once and {} in "
-                    "all are allowed",
-                    limits_.output_bytes, limits_.created_bytes)};
-}
-
-void Budget::fail_steps() const {
-  throw Failure{ErrorCode::kTooLarge,
-                fmt::format("the template takes more than {} steps", limits_.steps)};
-}
-
-void Budget::fail_depth() const {
-  throw Failure{ErrorCode::kTooLarge,
-                fmt::format("the template goes more than {} levels deep", limits_.depth)};
-}
-
-void Budget::check_clock() {
-  since_clock_ = 0;
-  if (std::chrono::steady_clock::now() > deadline_)
-    throw Failure{ErrorCode::kTooLarge,
-                  fmt::format("the template takes more than {} ms", limits_.time.count())};
-}
-
 const Value* Params::next(std::string_view name) {
+  charge(args_.named.size() / 8 + 1);
   const Value* found = nullptr;
   if (used_ < args_.positional.size()) found = &args_.positional[used_++];
   for (const auto& [key, value] : args_.named) {
-    if (key != name) continue;
+    if (key != name || name.empty()) continue;
     if (found != nullptr) fail("{}() got multiple values for argument '{}'", function_, name);
     found = &value;
     ++used_named_;
@@ -72,6 +42,7 @@ const Value* Params::named(std::string_view name) {
 
 std::vector<std::pair<std::string, Value>> Params::rest_named() {
   used_named_ = args_.named.size();
+  for (const auto& [name, value] : args_.named) charge_bytes(sizeof(args_.named[0]) + name.size());
   return args_.named;
 }
 

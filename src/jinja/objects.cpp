@@ -6,6 +6,7 @@ namespace vitrine::jinja {
 namespace {
 
 std::optional<Value> take_named(Args& args, std::string_view name) {
+  charge(args.named.size() / 8 + 1);
   for (auto it = args.named.begin(); it != args.named.end(); ++it)
     if (it->first == name) {
       Value out = std::move(it->second);
@@ -68,7 +69,6 @@ Value Macro::call(Interpreter& run, Args args) {
     for (const char* name : {"caller", "kwargs", "varargs"})
       if (const Value* value = bound.find(std::string_view(name))) run.set_variable(name, *value);
   });
-  run.budget().make(text.size());
   return text;
 }
 
@@ -125,6 +125,7 @@ bool Loop::advance() {
 // Of a filtered loop: the rest is filtered now.
 std::size_t Loop::length() {
   if (filtered_) {
+    charge_bytes(static_cast<std::size_t>(index_ + 1) * sizeof(Value));
     std::vector<Value> rest;
     for (std::int64_t i = 0; i <= index_; ++i) rest.emplace_back();
     std::size_t done = rest.size();

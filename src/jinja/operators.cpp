@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "jinja/chars.h"
+#include "jinja/string_ops.h"
 
 namespace vitrine::jinja {
 namespace {
@@ -68,10 +69,9 @@ Value float_binary(std::string_view op, double a, double b) {
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-Value add(const Value& a, const Value& b, Budget& budget) {
+Value add(const Value& a, const Value& b) {
   const Text *x = a.if_string(), *y = b.if_string();
   if (x != nullptr && y != nullptr) {
-    budget.make(x->size() + y->size());
     bool html = x->html() || y->html();
     Text out = html ? escape_html(*x) : *x;
     out.append(html ? escape_html(*y) : *y);
@@ -80,26 +80,31 @@ Value add(const Value& a, const Value& b, Budget& budget) {
   const Sequence *s = a.if_sequence(), *t = b.if_sequence();
   if (s == nullptr || t == nullptr || s->kind != t->kind || s->kind > Sequence::Kind::kTuple)
     fail_types("+", a, b);
-  budget.step(static_cast<std::int64_t>(s->items.size() + t->items.size()));
   std::vector<Value> items = s->items;
   items.insert(items.end(), t->items.begin(), t->items.end());
   return make_list(std::move(items), s->kind);
 }
 
-Value repeat(const Value& value, Int times, Budget& budget) {
-  times = std::clamp<Int>(times, 0, 1 << 30);
-  if (const Text* text = value.if_string()) {
-    budget.make(text->size() * static_cast<std::size_t>(times));
+Value repeat(const Value& value, Int times) {
+  const Text* text = value.if_string();
+  const Sequence* list = value.if_sequence();
+  std::size_t size = text != nullptr ? text->size() : list->items.size();
+  auto count = static_cast<std::size_t>(size == 0 ? 0 : std::clamp<Int>(times, 0, 1 << 30));
+  if (text != nullptr)
+    need_room(count * size, count * size);
+  else
+    need_room(count * size * sizeof(Value));
+  charge(count);
+  if (text != nullptr) {
     Text out;
-    for (Int i = 0; i < times && !text->empty(); ++i) out.append(*text);
+    for (std::size_t i = 0; i < count; ++i) out.append(*text);
     return out;
   }
-  const Sequence& s = *value.if_sequence();
-  budget.step(static_cast<std::int64_t>(s.items.size()) * static_cast<std::int64_t>(times));
   std::vector<Value> items;
-  for (Int i = 0; i < times && !s.items.empty(); ++i)
-    items.insert(items.end(), s.items.begin(), s.items.end());
-  return make_list(std::move(items), s.kind);
+  items.reserve(count * size);
+  for (std::size_t i = 0; i < count; ++i)
+    items.insert(items.end(), list->items.begin(), list->items.end());
+  return make_list(std::move(items), list->kind);
 }
 
 bool repeatable(const Value& v) {
@@ -111,17 +116,17 @@ int sign(auto a, auto b) { return a < b ? -1 : a > b ? 1 : 0; }
 
 }  // namespace
 
-Value binary(std::string_view op, const Value& a, const Value& b, Budget& budget) {
+Value binary(std::string_view op, const Value& a, const Value& b) {
   need(a), need(b);
   if (a.is_number() && b.is_number()) {
     if (a.is_float() || b.is_float()) return float_binary(op, a.as_double(), b.as_double());
     return int_binary(op, a.as_int(), b.as_int());
   }
-  if (op == "+") return add(a, b, budget);
+  if (op == "+") return add(a, b);
   auto integer = [](const Value& v) { return v.is_int() || v.is_bool(); };
-  if (op == "*" && repeatable(a) && integer(b)) return repeat(a, b.as_int(), budget);
-  if (op == "*" && repeatable(b) && integer(a)) return repeat(b, a.as_int(), budget);
-  if (op == "%" && a.is_string()) return format_percent(*a.if_string(), b, budget);
+  if (op == "*" && repeatable(a) && integer(b)) return repeat(a, b.as_int());
+  if (op == "*" && repeatable(b) && integer(a)) return repeat(b, a.as_int());
+  if (op == "%" && a.is_string()) return format_percent(*a.if_string(), b);
   fail_types(op, a, b);
 }
 
@@ -133,13 +138,16 @@ Value negate(const Value& value) {
 }
 
 int compare(const Value& a, const Value& b) {
+  charge();
   need(a), need(b);
   if (a.is_number() && b.is_number()) {
     if (a.is_float() || b.is_float()) return sign(a.as_double(), b.as_double());
     return sign(a.as_int(), b.as_int());
   }
-  if (a.is_string() && b.is_string())
-    return sign(a.if_string()->view().compare(b.if_string()->view()), 0);
+  if (const Text* x = a.if_string(), *y = b.if_string(); x != nullptr && y != nullptr) {
+    charge_read(std::min(x->size(), y->size()));
+    return sign(x->view().compare(y->view()), 0);
+  }
   const Sequence *s = a.if_sequence(), *t = b.if_sequence();
   if (s == nullptr || t == nullptr || s->kind != t->kind || s->kind > Sequence::Kind::kTuple)
     fail("'<' not supported between instances of '{}' and '{}'", a.type_name(), b.type_name());
@@ -148,18 +156,16 @@ int compare(const Value& a, const Value& b) {
   return sign(s->items.size(), t->items.size());
 }
 
-bool contains(const Value& container, const Value& item, Budget& budget) {
+bool contains(const Value& container, const Value& item) {
   if (const Text* text = container.if_string()) {
     if (!item.is_string()) fail("'in <string>' requires a string, found '{}'", item.type_name());
-    budget.step(static_cast<std::int64_t>(text->size() / 64 + 1));
-    return text->view().find(item.if_string()->view()) != std::string_view::npos;
+    return Search(text->view(), item.if_string()->view()).next().has_value();
   }
   if (const Dict* dict = container.if_dict()) {
     if (!Dict::hashable(item)) fail("unhashable type: '{}'", item.type_name());
     return dict->find(item) != nullptr;
   }
   if (Sequence* s = container.if_sequence()) {
-    budget.step(static_cast<std::int64_t>(s->items.size()));
     auto begin = s->items.begin() + static_cast<std::ptrdiff_t>(s->next);
     auto found = std::find_if(begin, s->items.end(), [&](auto& x) { return equal(x, item); });
     if (s->kind == Sequence::Kind::kGenerator)

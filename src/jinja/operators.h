@@ -6,13 +6,13 @@
 namespace vitrine::jinja {
 
 // "+", "-", "*", "/", "//", "%", "**"
-Value binary(std::string_view op, const Value& a, const Value& b, Budget& budget);
+Value binary(std::string_view op, const Value& a, const Value& b);
 Value negate(const Value& value);
 // -1, 0, 1; fails for types without an order.
 int compare(const Value& a, const Value& b);
 // `item in container`
-bool contains(const Value& container, const Value& item, Budget& budget);
-// '%s of %d' % arguments (format_percent.cpp)
-Text format_percent(const Text& format, const Value& arguments, Budget& budget);
+bool contains(const Value& container, const Value& item);
+// '%s of %d' % arguments (format.cpp)
+Text format_percent(const Text& format, const Value& arguments);
 
 }  // namespace vitrine::jinja

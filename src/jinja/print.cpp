@@ -18,10 +18,10 @@ void append_escaped(std::string& out, char32_t c) {
     out += fmt::format("\\U{:08x}", static_cast<unsigned>(c));
 }
 
-Text repr_string(const Text& text) {
+void append_string(Text& out, const Text& text) {
   std::string_view view = text.view();
   char quote = view.find('\'') != view.npos && view.find('"') == view.npos ? '"' : '\'';
-  Text out(std::string(1, quote));
+  out.append(std::string_view(&quote, 1));
   out.append(map_chars(text, [quote](char32_t c, std::string& to) {
     if (c == '\\' || c == static_cast<char32_t>(quote))
       (to += '\\') += static_cast<char>(c);
@@ -37,35 +37,32 @@ Text repr_string(const Text& text) {
       append_escaped(to, c);
   }));
   out.append(std::string_view(&quote, 1));
-  return out;
 }
 
-void append_items(Text& out, const std::vector<Value>& items) {
-  for (std::size_t i = 0; i < items.size(); ++i) {
+void append_sequence(Text& out, const Sequence& s) {
+  if (s.kind == Sequence::Kind::kRange) return out.append(s.name);
+  if (s.kind == Sequence::Kind::kGenerator) return out.append(fmt::format("<{} object>", s.name));
+  bool tuple = s.kind == Sequence::Kind::kTuple, view = s.kind == Sequence::Kind::kView;
+  if (view) out.append(s.name + "(");
+  out.append(tuple ? "(" : "[");
+  for (std::size_t i = 0; i < s.items.size(); ++i) {
     if (i > 0) out.append(", ");
-    out.append(repr(items[i]));
+    append_repr(out, s.items[i]);
   }
+  out.append(!tuple ? "]" : s.items.size() == 1 ? ",)" : ")");
+  if (view) out.append(")");
 }
 
-Text repr_sequence(const Sequence& s) {
-  switch (s.kind) {
-    case Sequence::Kind::kTuple: {
-      Text out("(");
-      append_items(out, s.items);
-      out.append(s.items.size() == 1 ? ",)" : ")");
-      return out;
-    }
-    case Sequence::Kind::kRange:
-      return Text(s.name);
-    case Sequence::Kind::kGenerator:
-      return Text(fmt::format("<{} object>", s.name));
-    default: {
-      Text out(s.kind == Sequence::Kind::kView ? fmt::format("{}([", s.name) : "[");
-      append_items(out, s.items);
-      out.append(s.kind == Sequence::Kind::kView ? "])" : "]");
-      return out;
-    }
+void append_dict(Text& out, const Dict& dict) {
+  out.append("{");
+  bool any = false;
+  for (const auto& [key, item] : dict.items()) {
+    if (std::exchange(any, true)) out.append(", ");
+    append_repr(out, key);
+    out.append(": ");
+    append_repr(out, item);
   }
+  out.append("}");
 }
 
 }  // namespace
@@ -88,38 +85,48 @@ std::string float_repr(double value) {
   return fixed.find('.') == fixed.npos ? fixed + ".0" : fixed;
 }
 
-Text repr(const Value& value) {
+void append_repr(Text& out, const Value& value) {
   if (const Text* text = value.if_string()) {
-    if (!text->html()) return repr_string(*text);
-    Text out("Markup(");
-    out.append(repr_string(*text));
-    out.append(")");
-    return out;
+    if (text->html()) out.append("Markup(");
+    append_string(out, *text);
+    if (text->html()) out.append(")");
+  } else if (value.is_undefined()) {
+    out.append("Undefined");
+  } else {
+    append_text(out, value);
   }
-  if (value.is_undefined()) return Text("Undefined");
-  return to_text(value);
+}
+
+void append_text(Text& out, const Value& value) {
+  if (const Text* text = value.if_string())
+    out.append(*text);
+  else if (value.is_none())
+    out.append("None");
+  else if (value.is_bool())
+    out.append(value.as_bool() ? "True" : "False");
+  else if (value.is_int())
+    out.append(fmt::format("{}", value.as_int()));
+  else if (value.is_float())
+    out.append(float_repr(value.as_double()));
+  else if (const Sequence* s = value.if_sequence())
+    append_sequence(out, *s);
+  else if (const Dict* dict = value.if_dict())
+    append_dict(out, *dict);
+  else if (Object* object = value.if_object())
+    out.append(object->show());
+}
+
+Text repr(const Value& value) {
+  Text out;
+  append_repr(out, value);
+  return out;
 }
 
 Text to_text(const Value& value) {
   if (const Text* text = value.if_string()) return *text;
-  if (value.is_undefined()) return {};
-  if (value.is_none()) return Text("None");
-  if (value.is_bool()) return Text(value.as_bool() ? "True" : "False");
-  if (value.is_int()) return Text(fmt::format("{}", value.as_int()));
-  if (value.is_float()) return Text(float_repr(value.as_double()));
-  if (const Sequence* s = value.if_sequence()) return repr_sequence(*s);
-  if (const Dict* dict = value.if_dict()) {
-    Text out("{");
-    for (const auto& [key, item] : dict->items()) {
-      if (out.size() > 1) out.append(", ");
-      out.append(repr(key));
-      out.append(": ");
-      out.append(repr(item));
-    }
-    out.append("}");
-    return out;
-  }
-  return value.if_object()->show();
+  Text out;
+  append_text(out, value);
+  return out;
 }
 
 }  // namespace vitrine::jinja

@@ -1,41 +1,65 @@
 #include "jinja/string_ops.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/utf8.h"
 #include "jinja/chars.h"
 
 namespace vitrine::jinja {
 
-Text replace(const Text& text, const Text& from, const Text& to, Int count, Budget& budget) {
+Search::Search(std::string_view text, std::string_view part, bool from_right)
+    : text_(text), part_(part), from_right_(from_right) {
+  charge_read(text.size() + part.size());
+  if (!from_right) return;
+  charge_bytes(text.size() + part.size());
+  reversed_text_.assign(text.rbegin(), text.rend());
+  reversed_part_.assign(part.rbegin(), part.rend());
+  text_ = reversed_text_;
+  part_ = reversed_part_;
+}
+
+std::optional<std::size_t> Search::next() {
+  if (at_ > text_.size() || part_.size() > text_.size() - at_) return std::nullopt;
+  charge();
+  std::size_t found = at_;
+  if (!part_.empty()) {
+    // glibc's memmem is linear in the worst case.
+    const void* place = memmem(text_.data() + at_, text_.size() - at_, part_.data(), part_.size());
+    if (place == nullptr) return std::nullopt;
+    found = static_cast<std::size_t>(static_cast<const char*>(place) - text_.data());
+  }
+  at_ = found + std::max<std::size_t>(part_.size(), 1);
+  return from_right_ ? text_.size() - found - part_.size() : found;
+}
+
+Text replace(const Text& text, const Text& from, const Text& to, Int count) {
   Text out;
-  std::size_t done = 0, at = 0;
+  std::size_t done = 0;
   auto put = [&](std::size_t end) {
-    budget.make(end - done + to.size());
     out.append(text, done, end);
     out.append(to);
+    done = end;
   };
   if (from.empty()) {  // before every character, and at the end
     CharIndex index(text.view());
-    for (std::size_t i = 0; i <= index.count() && count != 0; ++i, --count) {
-      put(index.at(i));
-      done = index.at(i);
-    }
+    for (std::size_t i = 0; i <= index.count() && count != 0; ++i, --count) put(index.at(i));
   } else {
-    for (; count != 0 && (at = text.view().find(from.view(), at)) != std::string_view::npos;
-         --count) {
-      budget.step();
-      put(at);
-      done = at += from.size();
+    Search search(text.view(), from.view());
+    for (; count != 0; --count) {
+      std::optional<std::size_t> at = search.next();
+      if (!at) break;
+      put(*at);
+      done += from.size();
     }
   }
-  budget.make(text.size() - done);
   out.append(text, done, text.size());
   return out;
 }
 
-std::vector<Text> split_lines(const Text& text, bool keep_ends) {
-  std::vector<Text> out;
+std::vector<Value> split_lines(const Text& text, bool keep_ends) {
+  charge_chars(text.size());
+  std::vector<Value> out;
   std::string_view view = text.view();
   std::size_t begin = 0;
   for (std::size_t at = 0; at < view.size();) {
@@ -63,12 +87,11 @@ Text title(const Text& text) {
   });
 }
 
-Text pad(const Text& text, Int width, char fill, bool left, bool right, Budget& budget) {
+Text pad(const Text& text, Int width, char fill, bool left, bool right) {
   Int missing = width - static_cast<Int>(count_chars(text.view()));
   if (missing <= 0) return text;
-  if (missing > (Int{1} << 40)) budget.make(SIZE_MAX);
-  auto all = static_cast<std::size_t>(missing);
-  budget.make(all + text.size());
+  auto all = static_cast<std::size_t>(std::min<Int>(missing, Int{1} << 40));
+  need_room(all, all);
   // Python's rule for an odd rest: it goes left when the width is odd too.
   std::size_t before = !left    ? 0
                        : !right ? all

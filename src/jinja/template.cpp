@@ -29,8 +29,16 @@ Result<std::unique_ptr<Template>> Template::parse(std::string_view source, std::
   return std::unique_ptr<Template>(new Template(std::move(name), std::move(body)));
 }
 
-Result<Text> Template::render(const Dict& context, const Limits& limits, const std::tm& now) const {
+Result<Text> Template::render(const Dict& context, const Limits& limits, const std::tm& now,
+                              Usage* used) const {
   Interpreter interpreter(context, limits, now);
+  struct Report {
+    Interpreter& interpreter;
+    Usage* used;
+    ~Report() {
+      if (used != nullptr) *used = interpreter.used();
+    }
+  } report{interpreter, used};
   try {
     return interpreter.run(body_->statements);
   } catch (const Failure& failure) {

@@ -27,7 +27,9 @@ class Template {
 
   // kInvalid: the template itself refused (raise_exception), with nothing but its message;
   // kTooLarge: over a limit; kUnsupported: anything else, such as an undefined value that is used.
-  Result<Text> render(const Dict& context, const Limits& limits, const std::tm& now) const;
+  // `used`: what it took, also when it fails.
+  Result<Text> render(const Dict& context, const Limits& limits, const std::tm& now,
+                      Usage* used = nullptr) const;
   // Now, in local time.
   Result<Text> render(const Dict& context) const;
 

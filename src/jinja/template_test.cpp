@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <ctime>
+
+#include "support/allocation_count.h"
+
 namespace vitrine::jinja {
 namespace {
 
@@ -103,6 +108,8 @@ TEST(Template, BudgetsHold) {
            "{{ 'a'|center(100000000) }}",
            "{{ 'a'.ljust(99999999999999) }}",
            "{{ 'a\n'|indent(1000000000) }}",
+           "{{ 'a'|map(*(['map'] * 9000)) }}",
+           "{{ '\n' * 9000 ~ ('\n' * 9000).splitlines() }}",
        }) {
     auto text = render(source, {}, small);
     ASSERT_FALSE(text.ok()) << source;
@@ -114,6 +121,138 @@ TEST(Template, BudgetsHold) {
       "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", {}, brief);
   ASSERT_FALSE(slow.ok());
   EXPECT_EQ(slow.error().code, ErrorCode::kTooLarge);
+}
+
+// Keys that std::hash cannot tell apart, in the manner of an attacker: 16 bytes, the second half of which
+// undoes what the first did.
+std::string colliding_key(std::uint64_t first) {
+  constexpr std::uint64_t kMul = 0xc6a4a7935bd1e995, kSeed = 0xc70f6907, kTarget = 0x1234567;
+  std::uint64_t inverse = kMul;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - kMul * inverse;
+  auto mix = [](std::uint64_t x) { return x ^ (x >> 47); };
+  std::uint64_t state = (kSeed ^ (16 * kMul)) ^ (mix(first * kMul) * kMul);
+  state *= kMul;
+  const std::uint64_t second = mix((kTarget * inverse ^ state) * inverse) * inverse;
+  std::string out(16, '\0');
+  std::memcpy(out.data(), &first, 8);
+  std::memcpy(out.data() + 8, &second, 8);
+  return out;
+}
+
+TEST(Value, KeysThatCollideElsewhereDoNotHere) {
+  ASSERT_EQ(std::hash<std::string>{}(colliding_key(1)), std::hash<std::string>{}(colliding_key(7)));
+  auto seconds = [](bool colliding) {
+    timespec begin{}, end{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    Dict dict;
+    for (std::uint64_t i = 0; i < 40'000; ++i) {
+      std::string key = colliding_key(i * 0x9e3779b97f4a7c15);
+      if (!colliding) key[15] = static_cast<char>(key[15] ^ static_cast<char>(i));
+      dict.set(Text(key, true), Value(1));
+    }
+    EXPECT_EQ(dict.size(), 40'000u);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    return static_cast<double>(end.tv_sec - begin.tv_sec) +
+           1e-9 * static_cast<double>(end.tv_nsec - begin.tv_nsec);
+  };
+  // In one bucket they would take a thousand times as long.
+  EXPECT_LT(seconds(true), 0.2 + 10 * seconds(false));
+}
+
+TEST(Template, PathsOfFormatsAndNamesOfArgumentsAreCharged) {
+  Limits limits;
+  limits.steps = 200'000, limits.created_bytes = 4 << 20;
+  for (const char* source :
+       {"{% set ns = namespace() %}{% set ns.s = ns %}{% set f = '{0' ~ '.s' * 100000 ~ '}' %}"
+        "{% for i in range(1000) %}{{ f.format(ns) }}{% endfor %}",
+        "{% set f = '%d' ~ 'x' * 100000 %}{% for i in range(1000) %}{% set v = f|length %}"
+        "{% set w = f % 1 %}{% endfor %}",
+        "{% set k = 'a' * 100000 %}{{ range(1000)|select('defined', **{k: 1})|list }}",
+        "{% set k = 'a' * 100000 %}{{ range(1000)|map('string', **{k: 1})|list }}"}) {
+    auto text = render(source, {}, limits);
+    ASSERT_FALSE(text.ok()) << source;
+    EXPECT_EQ(text.error().code, ErrorCode::kTooLarge) << source << text.error().message;
+  }
+  // An argument without a name is not a positional one that never ends.
+  for (const char* source : {"{{ 'x'|format(**{'': 1}) }}", "{{ [1]|select(**{'': 'defined'}) }}",
+                             "{{ [1]|map(**{'': 'string'})|list }}"}) {
+    Usage used;
+    (void)(*Template::parse(source, "t"))->render({}, limits, std::tm{}, &used);
+    EXPECT_LT(used.steps, 1000) << source;
+  }
+}
+
+// Ten lists inside each other, each ten times in the next: small to make, endless to walk.
+TEST(Template, WalksOverSharedValuesAreCharged) {
+  const std::string make =
+      "{% set ns = namespace(a=[1], b=[1], t=(1,), u=(1,)) %}{% for i in range(11) %}"
+      "{% set ns.a = [ns.a] * 10 %}{% set ns.b = [ns.b] * 10 %}"
+      "{% set ns.t = (ns.t,) * 10 %}{% set ns.u = (ns.u,) * 10 %}{% endfor %}";
+  Limits limits;
+  limits.steps = 100'000;
+  for (const char* use : {"ns.a == ns.b",
+                          "ns.a != ns.b",
+                          "ns.a < ns.b",
+                          "ns.a in [ns.b]",
+                          "ns.a is eq(ns.b)",
+                          "[ns.b].index(ns.a)",
+                          "[ns.b].count(ns.a)",
+                          "[ns.a, ns.b]|sort",
+                          "[ns.a, ns.b]|min",
+                          "[{'k': ns.a}, {'k': ns.b}]|groupby('k')",
+                          "{'k': ns.a} == {'k': ns.b}",
+                          "ns.a",
+                          "ns.a ~ 1",
+                          "[ns.a]|join",
+                          "ns.a|string",
+                          "ns.a|tojson",
+                          "ns.a|upper",
+                          "'%s' % ns.a",
+                          "'%r' % ns.a",
+                          "'{}'.format(ns.a)",
+                          "ns.a|wordcount",
+                          "ns.a is upper",
+                          "{ns.t: 1}",
+                          "{}[ns.t]",
+                          "ns.t in {}",
+                          "{}.get(ns.t)",
+                          "[ns.t]|unique|list",
+                          "dict([(ns.t, 1)])",
+                          "dict([(1, 2)])[ns.t]",
+                          "raise_exception(ns.a)",
+                          "ns.a|replace(ns.b, 1)"}) {
+    auto text = render(make + "{{ " + use + " }}", {}, limits);
+    ASSERT_FALSE(text.ok()) << use;
+    EXPECT_EQ(text.error().code, ErrorCode::kTooLarge) << use << text.error().message;
+  }
+}
+
+// By what they allocate, which is what made them slow.
+TEST(Template, TextsAreNotCopiedForEachOfTheirParts) {
+  constexpr std::size_t kWords = 20'000;
+  std::string words;
+  for (std::size_t i = 0; i < kWords; ++i) words += "ab ";
+  Dict context;
+  context.set("x", Text(words, true));
+  for (const char* use :
+       {"x.split()", "x.rsplit()", "x.split(' ')", "x.rsplit(' ')", "x.splitlines()",
+        "x.replace('a', 'b')", "x|upper", "x[::2]", "x.count('a')", "x.rfind('b')", "x|indent",
+        "[x, x]|tojson", "[x]", "x|list"}) {
+    std::size_t before = allocated_bytes();
+    auto text = render(std::string("{% set y = ") + use + " %}", context);
+    ASSERT_TRUE(text.ok()) << use << text.error().message;
+    EXPECT_LT(allocated_bytes() - before, 40'000 + 400 * words.size()) << use;
+  }
+}
+
+TEST(Template, UsageIsReported) {
+  auto made = Template::parse("{{ 'a' * 1000 }}", "test");
+  ASSERT_TRUE(made.ok());
+  Usage used;
+  ASSERT_TRUE((*made)->render({}, Limits{}, std::tm{}, &used).ok());
+  EXPECT_GT(used.steps, 1000);
+  EXPECT_GT(used.bytes, 2000u);
+  EXPECT_LT(used.bytes, 4000u);
 }
 
 TEST(Template, DeepAndHostileSourcesAreRefused) {
@@ -139,6 +278,7 @@ TEST(Template, DeepAndHostileSourcesAreRefused) {
       std::string("\xff\xfe{{ 1 }}"),
       "{{ 'a",
       "{{ 99999999999999999999999 }}",
+      "{{ [" + repeat("1,", 200000) + "] }}",
   };
   for (const std::string& source : sources) {
     auto made = Template::parse(source, "test");

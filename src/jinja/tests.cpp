@@ -71,8 +71,7 @@ constexpr Entry kTests[] = {
        if (by == 0) fail("division by zero");
        return integer(v) % by == 0;
      }},
-    {"in", [](Interpreter& run, V v,
-              Params& params) { return contains(params.required("seq"), v, run.budget()); }},
+    {"in", [](Interpreter&, V v, Params& params) { return contains(params.required("seq"), v); }},
     {"sameas", [](Interpreter&, V v, Params& params) { return v.same(params.required("other")); }},
     {"lower", [](Interpreter&, V v, Params&) { return is_case(v, is_lower, is_upper); }},
     {"upper", [](Interpreter&, V v, Params&) { return is_case(v, is_upper, is_lower); }},

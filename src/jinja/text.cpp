@@ -16,23 +16,30 @@ std::vector<Span>::const_iterator first_after(const std::vector<Span>& spans, st
 }  // namespace
 
 Text::Text(std::string bytes, bool caller) : bytes_(std::move(bytes)) {
+  charge_bytes(bytes_.size(), bytes_.size());
   if (caller) mark(0, bytes_.size());
 }
 
-bool Text::is_caller(std::size_t at) const {
-  auto span = first_after(caller_, at);
-  return span != caller_.end() && span->begin <= at;
+Text& Text::operator=(const Text& other) {
+  charge_bytes(other.size() + other.caller_.size() * sizeof(Span), other.size());
+  bytes_ = other.bytes_;
+  caller_ = other.caller_;
+  html_ = other.html_;
+  return *this;
 }
 
 void Text::mark(std::size_t begin, std::size_t end) {
   if (begin == end) return;
-  if (!caller_.empty() && caller_.back().end == begin)
+  if (!caller_.empty() && caller_.back().end == begin) {
     caller_.back().end = end;
-  else
+  } else {
+    charge_bytes(sizeof(Span));
     caller_.push_back({begin, end});
+  }
 }
 
 void Text::append(std::string_view bytes, bool caller) {
+  charge_bytes(bytes.size(), bytes_.size() + bytes.size());
   bytes_ += bytes;
   if (caller) mark(bytes_.size() - bytes.size(), bytes_.size());
 }
@@ -41,6 +48,7 @@ void Text::append(const Text& other) { append(other, 0, other.size()); }
 
 void Text::append(const Text& other, std::size_t begin, std::size_t end) {
   std::size_t base = bytes_.size();
+  charge_bytes(end - begin, base + end - begin);
   bytes_.append(other.bytes_, begin, end - begin);
   for (auto s = first_after(other.caller_, begin); s != other.caller_.end() && s->begin < end; ++s)
     mark(base + std::max(s->begin, begin) - begin, base + std::min(s->end, end) - begin);
@@ -53,15 +61,26 @@ Text Text::substr(std::size_t begin, std::size_t end) const {
   return out;
 }
 
-CharIndex::CharIndex(std::string_view text) : ascii_(true), size_(text.size()) {
-  for (char c : text) ascii_ = ascii_ && static_cast<signed char>(c) >= 0;
-  if (ascii_) return;
+CharIndex::CharIndex(std::string_view text) : text_(text), count_(count_chars(text)) {
+  if (count_ == text.size()) return;
+  charge_bytes(count_ / kStride * sizeof(std::size_t));
+  std::size_t seen = 0;
   for (std::size_t i = 0; i < text.size(); ++i)
-    if (!is_tail(text[i])) starts_.push_back(i);
-  starts_.push_back(text.size());
+    if (!is_tail(text[i]) && seen++ % kStride == 0) starts_.push_back(i);
+}
+
+std::size_t CharIndex::at(std::size_t character) const {
+  if (character >= count_) return text_.size();
+  if (starts_.empty()) return character;
+  std::size_t out = starts_[character / kStride];
+  for (std::size_t left = character % kStride; left > 0; --left) do
+      ++out;
+    while (is_tail(text_[out]));
+  return out;
 }
 
 std::size_t count_chars(std::string_view text) {
+  charge_read(text.size());
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return !is_tail(c); }));
 }

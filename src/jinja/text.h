@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "jinja/budget.h"
+
 namespace vitrine::jinja {
 
 struct Span {
@@ -19,6 +21,10 @@ class Text {
  public:
   Text() = default;
   explicit Text(std::string bytes, bool caller = false);
+  Text(const Text& other) { *this = other; }
+  Text(Text&&) = default;
+  Text& operator=(const Text& other);
+  Text& operator=(Text&&) = default;
   Text(const char* bytes) : Text(std::string(bytes)) {}
 
   std::string_view view() const { return bytes_; }
@@ -30,8 +36,6 @@ class Text {
   // Marked by `safe` or `escape`: adding to it escapes what is added.
   bool html() const { return html_; }
   void set_html(bool html) { html_ = html; }
-  // Whether the byte at `at` is the caller's.
-  bool is_caller(std::size_t at) const;
 
   void append(std::string_view bytes, bool caller = false);
   void append(const char* bytes) { append(std::string_view(bytes)); }
@@ -49,17 +53,20 @@ class Text {
   bool html_ = false;
 };
 
-// Where the characters of valid UTF-8 begin, and its size last.
+// Where the characters of valid UTF-8 begin.
 class CharIndex {
  public:
   explicit CharIndex(std::string_view text);
-  std::size_t count() const { return ascii_ ? size_ : starts_.size() - 1; }
-  std::size_t at(std::size_t character) const { return ascii_ ? character : starts_[character]; }
+  std::size_t count() const { return count_; }
+  // Up to count(), where it is the size of the text.
+  std::size_t at(std::size_t character) const;
 
  private:
-  bool ascii_;
-  std::size_t size_;
-  std::vector<std::size_t> starts_;
+  static constexpr std::size_t kStride = 64;
+
+  std::string_view text_;
+  std::size_t count_;
+  std::vector<std::size_t> starts_;  // of every kStride-th character; empty: all are ASCII
 };
 
 std::size_t count_chars(std::string_view text);

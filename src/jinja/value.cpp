@@ -10,33 +10,55 @@ namespace {
 
 constexpr std::size_t kIndexFrom = 12;  // entries of a dict that make an index worth it
 
+bool equal_text(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  charge_read(a.size());
+  return a == b;
+}
+
+void append_part(std::string& out, std::string_view part) {
+  charge_bytes(part.size());
+  out += part;
+}
+
+void append_key(std::string& out, std::string_view text) {
+  append_part(out, fmt::format("s{}:", text.size()));
+  append_part(out, text);
+}
+
 // Equal keys have equal texts.
 void append_key(std::string& out, const Value& key) {
   if (const Text* text = key.if_string()) {
-    out += fmt::format("s{}:", text->size());
-    out += text->view();
+    append_key(out, text->view());
   } else if (key.is_bool() || key.is_int()) {
-    out += fmt::format("n{};", key.as_int());
+    append_part(out, fmt::format("n{};", key.as_int()));
   } else if (key.is_float()) {
     double x = key.as_double();
     if (std::abs(x) < 1e18 && x == std::floor(x))
-      out += fmt::format("n{};", static_cast<Int>(x));
+      append_part(out, fmt::format("n{};", static_cast<Int>(x)));
     else
-      out += fmt::format("f{};", x);
+      append_part(out, fmt::format("f{};", x));
   } else if (const Sequence* tuple = key.if_sequence()) {
-    out += '(';
+    append_part(out, "(");
     for (const Value& item : tuple->items) append_key(out, item);
-    out += ')';
+    append_part(out, ")");
   } else if (Object* object = key.if_object()) {
-    out += fmt::format("o{};", static_cast<const void*>(object));
+    append_part(out, fmt::format("o{};", static_cast<const void*>(object)));
   } else {
-    out += key.is_none() ? '0' : 'u';
+    append_part(out, key.is_none() ? "0" : "u");
   }
 }
 
 }  // namespace
 
+// With what the allocation itself takes.
+Value::Value(Text text) {
+  charge_bytes(sizeof(Text) + 32);
+  state_ = std::make_shared<const Text>(std::move(text));
+}
+
 Value Value::undefined(std::string message) {
+  charge_bytes(sizeof(std::string) + 32 + message.size());
   return Undefined{std::make_shared<const std::string>(std::move(message))};
 }
 
@@ -94,6 +116,7 @@ int Value::depth() const {
 }
 
 Value make_list(std::vector<Value> items, Sequence::Kind kind, std::string name) {
+  charge_bytes(sizeof(Sequence) + 32 + items.size() * sizeof(Value));
   auto out = std::make_shared<Sequence>();
   for (const Value& item : items) out->depth = std::max(out->depth, item.depth() + 1);
   out->kind = kind;
@@ -104,6 +127,7 @@ Value make_list(std::vector<Value> items, Sequence::Kind kind, std::string name)
 }
 
 bool Dict::hashable(const Value& key) {
+  charge();
   if (key.if_dict() != nullptr) return false;
   const Sequence* s = key.if_sequence();
   if (s == nullptr || s->kind != Sequence::Kind::kTuple) return s == nullptr;
@@ -127,26 +151,55 @@ const Value* Dict::find(const Value& key) const {
   return i < items_.size() ? &items_[i].second : nullptr;
 }
 
-const Value* Dict::find(std::string_view key) const { return find(Value(Text(std::string(key)))); }
+const Value* Dict::find(std::string_view key) const {
+  if (index_.empty()) {
+    for (const auto& [name, value] : items_) {
+      const Text* text = name.if_string();
+      if (text != nullptr && equal_text(text->view(), key)) return &value;
+    }
+    return nullptr;
+  }
+  std::string text;
+  append_key(text, key);
+  auto found = index_.find(text);
+  return found == index_.end() ? nullptr : &items_[found->second].second;
+}
 
 void Dict::set(Value key, Value value) {
   depth_ = std::max({depth_, key.depth() + 1, value.depth() + 1});
   check_depth(depth_);
-  std::size_t i = index_of(key);
-  if (i < items_.size()) {
+  constexpr std::size_t kBytes = 2 * sizeof(Value) + 64;  // with the node of the index
+  if (!index_.empty()) {
+    std::string text;
+    append_key(text, key);
+    auto [at, added] = index_.try_emplace(std::move(text), items_.size());
+    if (!added) {
+      items_[at->second].second = std::move(value);
+      return;
+    }
+    charge_bytes(kBytes);
+    items_.emplace_back(std::move(key), std::move(value));
+    return;
+  }
+  if (std::size_t i = index_of(key); i < items_.size()) {
     items_[i].second = std::move(value);
     return;
   }
+  charge_bytes(kBytes);
   items_.emplace_back(std::move(key), std::move(value));
   if (items_.size() < kIndexFrom) return;
-  for (std::size_t k = index_.empty() ? 0 : items_.size() - 1; k < items_.size(); ++k) {
+  index_.reserve(items_.capacity());
+  for (std::size_t k = 0; k < items_.size(); ++k) {
     std::string text;
     append_key(text, items_[k].first);
     index_.emplace(std::move(text), k);
   }
 }
 
-Value make_dict(Dict dict) { return std::make_shared<const Dict>(std::move(dict)); }
+Value make_dict(Dict dict) {
+  charge_bytes(sizeof(Dict) + 32);
+  return std::make_shared<const Dict>(std::move(dict));
+}
 
 Value from_json(const json::value& value, bool caller) {
   switch (value.kind()) {
@@ -169,6 +222,7 @@ Value from_json(const json::value& value, bool caller) {
     }
     default: {
       Dict dict;
+      dict.reserve(value.get_object().size());
       for (const auto& [key, item] : value.get_object())
         dict.set(Text(std::string(key), caller), from_json(item, caller));
       return make_dict(std::move(dict));
@@ -193,13 +247,14 @@ bool equal_dicts(const Dict& a, const Dict& b) {
 }  // namespace
 
 bool equal(const Value& a, const Value& b) {
+  charge();
   if (a.is_number() && b.is_number()) {
     if (a.is_float() || b.is_float()) return a.as_double() == b.as_double();
     return a.as_int() == b.as_int();
   }
   if (const Text* x = a.if_string()) {
     const Text* y = b.if_string();
-    return y != nullptr && x->view() == y->view();
+    return y != nullptr && equal_text(x->view(), y->view());
   }
   if (const Sequence* x = a.if_sequence()) {
     const Sequence* y = b.if_sequence();

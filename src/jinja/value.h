@@ -9,11 +9,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
 #include "base/json.h"
+#include "base/outside_map.h"
 #include "jinja/text.h"
 
 namespace vitrine::jinja {
@@ -38,7 +38,7 @@ class Value {
   Value(std::size_t n) : state_(static_cast<Int>(n)) {}
   Value(Int i) : state_(i) {}
   Value(double d) : state_(d) {}
-  Value(Text text) : state_(std::make_shared<const Text>(std::move(text))) {}
+  Value(Text text);
   Value(const char* text) : Value(Text(text)) {}
   Value(std::string_view) = delete;  // use Text(bytes, caller), which says whose text it is
   Value(std::shared_ptr<Sequence> s) : state_(std::move(s)) {}
@@ -108,6 +108,7 @@ class Dict {
   void set(const char* key, Value value) { set(Value(key), std::move(value)); }
   const std::vector<std::pair<Value, Value>>& items() const { return items_; }
   std::size_t size() const { return items_.size(); }
+  void reserve(std::size_t size) { items_.reserve(size); }
   int depth() const { return depth_; }
   // Whether a value may be a key; lists and dicts may not.
   static bool hashable(const Value& key);
@@ -116,7 +117,7 @@ class Dict {
   std::size_t index_of(const Value& key) const;
 
   std::vector<std::pair<Value, Value>> items_;
-  std::unordered_map<std::string, std::size_t> index_;  // only when there are many
+  OutsideMap<std::string, std::size_t> index_;  // only when there are many
   int depth_ = 1;
 };
 
@@ -128,9 +129,11 @@ Value from_json(const json::value& value, bool caller);
 
 // Python's ==.
 bool equal(const Value& a, const Value& b);
-// str() and repr(), and json.dumps.
+// str() and repr().
 Text to_text(const Value& value);
 Text repr(const Value& value);
+void append_text(Text& out, const Value& value);
+void append_repr(Text& out, const Value& value);
 std::string float_repr(double value);
 
 }  // namespace vitrine::jinja
