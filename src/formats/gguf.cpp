@@ -204,7 +204,8 @@ class GgufParser {
     array.type = scalar ? scalar->type : MetaType::kString;
     array.width = scalar ? scalar->width : 0;
     if (scalar) {
-      if (!reader_.skip(count * smallest)) return truncated("metadata key " + quote_name(key));
+      array.bytes = static_cast<std::size_t>(count * smallest);
+      if (!reader_.skip(array.bytes)) return truncated("metadata key " + quote_name(key));
       return MetaValue(std::move(array));
     }
     std::string_view text;
@@ -212,6 +213,7 @@ class GgufParser {
       if (!reader_.read_string(text))
         return malformed("metadata key {}: string {} of {} passes the end of the file",
                          quote_name(key), i, count);
+    array.bytes = static_cast<std::size_t>(reader_.here() - array.data);
     return MetaValue(std::move(array));
   }
 

@@ -187,12 +187,13 @@ Result<std::vector<std::string_view>> Meta::get_strings(std::string_view key) co
   if (array->data == nullptr)
     return std::vector<std::string_view>(array->strings.begin(), array->strings.end());
   std::vector<std::string_view> out(array->count);
-  const std::byte* at = array->data;
-  for (std::string_view& text : out) {
-    auto length = static_cast<std::size_t>(load<std::uint64_t>(at));
-    text = {reinterpret_cast<const char*>(at) + 8, length};
-    at += 8 + length;
-  }
+  detail::ByteReader reader({array->data, array->bytes});
+  for (std::string_view& text : out)
+    if (!reader.read_string(text))
+      return make_error(ErrorCode::kMalformed,
+                        "metadata key {}: string {} of {} passes the end of the array: the file "
+                        "was changed while it was read",
+                        quote_name(key), &text - out.data(), array->count);
   return out;
 }
 

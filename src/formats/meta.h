@@ -29,6 +29,7 @@ struct MetaArray {
   // Encoded elements (GGUF): `width` bytes each, little endian; strings: u64 length, then bytes.
   // The loader has checked that all of them lie inside the file.
   const std::byte* data = nullptr;
+  std::size_t bytes = 0;
   int width = 0;
   // Decoded elements (JSON), used when data is null.
   std::vector<std::int64_t> ints;    // kBool, kInt
@@ -55,6 +56,7 @@ class Meta {
   Result<std::vector<std::int64_t>> get_ints(std::string_view key) const;
   Result<std::vector<float>> get_floats(std::string_view key) const;
   Result<std::vector<bool>> get_bools(std::string_view key) const;
+  // Lengths in a mapped file are read again here; one that no longer fits is kMalformed.
   Result<std::vector<std::string_view>> get_strings(std::string_view key) const;
   // The same with a default for a missing key; still an error for a wrong type.
   Result<std::int64_t> get_int(std::string_view key, std::int64_t missing) const;

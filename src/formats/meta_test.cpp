@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "formats/test_files.h"
 
 namespace vitrine {
@@ -62,6 +64,24 @@ TEST(Meta, DefaultsCoverAbsenceOnly) {
   EXPECT_EQ(*meta.get_int("int", 7), -3);
   VT_EXPECT_REFUSED(meta.get_int("text", 7), ErrorCode::kMalformed, "'text'");
   VT_EXPECT_REFUSED(meta.get_string("int", "d"), ErrorCode::kMalformed, "'int'");
+}
+
+// A file that another process writes to after its lengths were checked.
+TEST(Meta, ChecksTheLengthsItReadsAgain) {
+  std::vector<std::byte> encoded(2 * 8 + 4);
+  encoded[0] = std::byte{2}, encoded[10] = std::byte{2};
+  MetaArray array;
+  array.type = MetaType::kString, array.count = 2;
+  array.data = encoded.data(), array.bytes = encoded.size();
+  Meta meta;
+  meta.add("texts", array);
+  ASSERT_TRUE(meta.get_strings("texts").ok());
+  EXPECT_EQ(meta.get_strings("texts")->at(1).size(), 2u);
+  for (int at : {0, 1, 7, 10, 13, 17}) {
+    auto before = std::exchange(encoded[static_cast<std::size_t>(at)], std::byte{0xff});
+    VT_EXPECT_REFUSED(meta.get_strings("texts"), ErrorCode::kMalformed, "'texts'", "changed");
+    encoded[static_cast<std::size_t>(at)] = before;
+  }
 }
 
 }  // namespace

@@ -50,4 +50,11 @@ Status ModelFile::build_index() {
   return Ok{};
 }
 
+std::vector<FileChange> ModelFile::changes() const {
+  std::vector<FileChange> out;
+  for (const MappedFile& file : files_)
+    if (auto change = file.change()) out.push_back(std::move(*change));
+  return out;
+}
+
 }  // namespace vitrine

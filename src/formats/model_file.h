@@ -65,6 +65,8 @@ class ModelFile {
   std::string_view tokenizer_json() const { return tokenizer_json_; }
   std::string_view tokenizer_config_json() const { return tokenizer_config_json_; }
   std::string_view chat_template_jinja() const { return chat_template_jinja_; }
+  // What happened to the files behind it since they were opened. Asks the file system.
+  std::vector<FileChange> changes() const;
 
  private:
   friend class GgufLoader;

@@ -255,7 +255,8 @@ Result<std::vector<TensorInfo>> parse_safetensors(std::span<const std::byte> byt
     return malformed(fmt::format("a header of {} bytes in a file of {}", length, bytes.size()));
   std::string_view header(reinterpret_cast<const char*>(reader.here()), length);
   if (!header.starts_with('{')) return malformed("the header does not start with '{'");
-  if (header[header.find_last_not_of(' ')] != '}')
+  std::size_t last = header.find_last_not_of(' ');  // npos: a mapped file may change meanwhile
+  if (last == header.npos || header[last] != '}')
     return malformed("the header does not end with '}' and spaces");
 
   HeaderSink sink(name);

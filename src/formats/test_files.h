@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "formats/model_file.h"
+#include "formats/test_walk.h"
 
 namespace vitrine::test {
 
@@ -134,9 +135,6 @@ class TempFolder {
 // Memory taken through operator new since the last reset, over what was live then.
 void reset_peak();
 std::size_t peak_bytes();
-
-// Reads every byte of every tensor and asks every key for every type.
-std::size_t walk(const ModelFile& model);
 
 // `open` returns a Result. It must fail with `code`, name each of `parts`, and stay below 64 MiB.
 template <typename Open>

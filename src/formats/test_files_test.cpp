@@ -188,28 +188,6 @@ TempFolder& TempFolder::write(std::string_view name, const Bytes& bytes) {
   return write(name, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-std::size_t walk(const ModelFile& model) {
-  std::size_t sum = 0;
-  for (const TensorInfo& t : model.tensors()) {
-    EXPECT_EQ(model.find(t.name), &t);
-    for (std::byte b : t.data) sum += static_cast<std::size_t>(b);
-  }
-  const Meta& meta = model.meta();
-  for (const auto& [key, value] : meta.all()) {
-    sum += meta.get_int(key).ok() + meta.get_float(key).ok() + meta.get_bool(key).ok();
-    if (auto text = meta.get_string(key); text.ok())
-      for (char c : *text) sum += static_cast<unsigned char>(c);
-    if (auto list = meta.get_ints(key); list.ok()) sum += list->size();
-    if (auto list = meta.get_floats(key); list.ok()) sum += list->size();
-    if (auto list = meta.get_bools(key); list.ok()) sum += list->size();
-    if (auto list = meta.get_strings(key); list.ok())
-      for (std::string_view text : *list)
-        for (char c : text) sum += static_cast<unsigned char>(c);
-  }
-  for (char c : model.tokenizer_json()) sum += static_cast<unsigned char>(c);
-  return sum;
-}
-
 TEST(TestFiles, CountsAllocations) {
   reset_peak();
   { std::vector<char> block(1 << 20); }

@@ -96,7 +96,7 @@ class GbnfWriter {
         return make_error(ErrorCode::kUnsupported,
                           "{}: rule \"{}\" repeats something that can be empty up to {} times; "
                           "allowed for such are {}",
-                          what_, rule.name, e.max, ExprWriter::kWriteOut);
+                          what_, shortened(rule.name), e.max, ExprWriter::kWriteOut);
       return count(rule, e, a, b);
     };
     return writer.write(expr, from, to);
@@ -237,8 +237,13 @@ ConstraintCompiler::ConstraintCompiler(std::vector<std::string> pieces)
       store_(grammar::make_mask_store()),
       cache_(kCacheBytes) {}
 
-Result<std::shared_ptr<const Constraint>> ConstraintCompiler::compile(const ConstraintSpec& spec) {
-  const std::string key = grammar::cache_key(spec);
+Result<std::shared_ptr<const Constraint>> ConstraintCompiler::compile(const ConstraintSpec& spec,
+                                                                      std::string_view scope) {
+  const std::string text = grammar::cache_key(spec);
+  if (text.size() > kMaxSpecBytes)
+    return make_error(ErrorCode::kTooLarge, "{}: found {} bytes of schemas, allowed up to {}",
+                      grammar::name_of(spec), text.size(), kMaxSpecBytes);
+  const std::string key = fmt::format("{}:{}{}", scope.size(), scope, text);
   {
     std::lock_guard lock(mutex_);
     if (auto found = cache_.find(key)) return found;
@@ -247,7 +252,7 @@ Result<std::shared_ptr<const Constraint>> ConstraintCompiler::compile(const Cons
   auto made =
       std::make_shared<const Constraint>(std::move(machine), trie_, store_, spec.spelled_tokens);
   std::lock_guard lock(mutex_);
-  cache_.insert(key, made, made->bytes() + key.size());
+  cache_.insert(key, made, made->bytes() + 2 * key.size());
   return made;
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,8 @@ struct ConstraintSpec {
 
 inline constexpr std::size_t kMaxConstraintChoices = 10000;
 inline constexpr std::size_t kMaxConstraintBytes = 1 << 20;
+// Of a whole spec as JSON, with all of its schemas.
+inline constexpr std::size_t kMaxSpecBytes = 8 << 20;
 
 // Compiles specs and caches the results (LRU). Thread-safe.
 class ConstraintCompiler {
@@ -86,7 +89,10 @@ class ConstraintCompiler {
   // Bytes of each token by id; empty for special tokens (see TokenTrie).
   explicit ConstraintCompiler(std::vector<std::string> pieces);
 
-  Result<std::shared_ptr<const Constraint>> compile(const ConstraintSpec& spec);
+  // What was compiled, and its masks, are found again only under the same `scope`: how long this
+  // takes tells nothing about others'.
+  Result<std::shared_ptr<const Constraint>> compile(const ConstraintSpec& spec,
+                                                    std::string_view scope = {});
   const grammar::TokenTrie& trie() const { return *trie_; }
 
  private:

@@ -23,7 +23,7 @@ class Parser {
     for (const RuleSet::Rule& r : out_.rules)
       if (!r.defined)
         return make_error(ErrorCode::kMalformed, "{}: rule \"{}\" is used and not defined", what_,
-                          r.name);
+                          shortened(r.name));
     auto root = numbers_.find("root");
     if (root == numbers_.end())
       return make_error(ErrorCode::kMalformed, "{}: there is no rule \"root\"", what_);
@@ -59,10 +59,11 @@ class Parser {
     if (name.empty()) return in_.error("expected the name of a rule");
     VT_TRY(std::uint32_t number, number_of(name));
     if (out_.rules[number].defined)
-      return in_.error(fmt::format("rule \"{}\" is defined twice", name));
+      return in_.error(fmt::format("rule \"{}\" is defined twice", shortened(name)));
     out_.rules[number].defined = true;
     skip(false);
-    if (!in_.take("::=")) return in_.error(fmt::format("expected ::= after \"{}\"", name));
+    if (!in_.take("::="))
+      return in_.error(fmt::format("expected ::= after \"{}\"", shortened(name)));
     skip(true);
     VT_TRY(out_.rules[number].expr, choice(0));
     if (!in_.done() && in_.peek() != '\n' && in_.peek() != '\r')

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <unordered_map>
 #include <utility>
+
+#include "base/outside_map.h"
 
 namespace vitrine::grammar {
 
@@ -28,8 +29,11 @@ class Lru {
       index_.erase(order_.back().key);
       order_.pop_back();
     }
-    order_.push_front({key, std::move(value), bytes});
-    index_[key] = order_.begin();
+    // What may throw comes before what changes the cache.
+    std::list<Entry> fresh;
+    fresh.push_front({key, std::move(value), bytes});
+    index_.emplace(key, fresh.begin());
+    order_.splice(order_.begin(), fresh);
     used_ += bytes;
   }
 
@@ -44,7 +48,7 @@ class Lru {
   };
   std::size_t limit_, used_ = 0;
   std::list<Entry> order_;
-  std::unordered_map<Key, typename std::list<Entry>::iterator> index_;
+  OutsideMap<Key, typename std::list<Entry>::iterator> index_;
 };
 
 }  // namespace vitrine::grammar

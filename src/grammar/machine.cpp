@@ -1,4 +1,5 @@
 #include "grammar/machine.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 
@@ -168,7 +169,7 @@ class Linker {
         if (mark[next] == kOpen)
           return make_error(ErrorCode::kUnsupported,
                             "{}: rule \"{}\" is left-recursive: it can begin with itself", what_,
-                            program_.rules[next].name);
+                            shortened(program_.rules[next].name));
         if (mark[next] == kNew) {
           mark[next] = kOpen;
           path.emplace_back(next, first_calls(next));

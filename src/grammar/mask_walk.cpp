@@ -2,13 +2,10 @@
 
 #include <algorithm>
 
+#include "base/keyed_hash.h"
+
 namespace vitrine::grammar {
 namespace {
-
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = (a ^ (b * 0x9E3779B97F4A7C15ull)) * 0xBF58476D1CE4E5B9ull;
-  return x ^ (x >> 32);
-}
 
 // Most characters first; by counting, as there are few different numbers of them.
 void sort_by_characters(std::vector<CountedToken>& all) {
@@ -96,7 +93,7 @@ Walk::SetId Walk::step(std::size_t depth, std::uint8_t byte) {
 
 Walk::SetId Walk::find_set(std::span<const Config> configs, bool escaped) {
   std::uint64_t key = escaped ? 1 : 2;
-  for (const Config& c : configs) key += mix(mix(c.state, c.frame), c.count);
+  for (const Config& c : configs) key += keyed_mix(keyed_mix(c.state, c.frame), c.count);
   auto [begin, end] = ids_of_sets_.equal_range(key);
   for (auto it = begin; it != end; ++it) {
     const Set& set = sets_[it->second];

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/outside_map.h"
 #include "grammar/follow.h"
 #include "grammar/matcher.h"
 #include "grammar/token_trie.h"
@@ -113,8 +114,8 @@ class Walk {
   std::vector<Escape> left_;     // those that may be before the byte after them
   // A rule that may end anywhere, followed by anything, has so many endings that a walk is cheaper.
   static constexpr std::size_t kMaxGathered = 16384;
-  std::size_t gathered_ = 0;                          // tokens by their endings
-  std::unordered_map<std::string, std::size_t> ids_;  // of endings
+  std::size_t gathered_ = 0;                  // tokens by their endings
+  OutsideMap<std::string, std::size_t> ids_;  // of endings
 };
 
 }  // namespace vitrine::grammar

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "base/keyed_hash.h"
 #include "grammar/lru.h"
 
 namespace vitrine::grammar {
@@ -22,11 +23,6 @@ std::shared_ptr<MaskStore> make_mask_store() { return std::make_shared<MaskStore
 
 namespace {
 
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = (a ^ (b * 0x9E3779B97F4A7C15ull)) * 0xBF58476D1CE4E5B9ull;
-  return x ^ (x >> 32);
-}
-
 bool has_data(const Frame& frame) {
   return frame.kind == Frame::Kind::kCounter || frame.kind == Frame::Kind::kObject;
 }
@@ -36,14 +32,14 @@ bool has_data(const Frame& frame) {
 Masks::Masks(const Machine& machine, const TokenTrie& trie, std::shared_ptr<MaskStore> store)
     : machine_(machine), trie_(trie), store_(std::move(store)), after_(bytes_after_rules(machine)) {
   static std::atomic<std::uint64_t> made{0};
-  salt_ = mix(++made, 0x51ED270B35A3F7C1ull);
+  salt_ = keyed_mix(++made, 0x51ED270B35A3F7C1ull);
 }
 
 std::uint64_t Masks::key_of(const Config& c, const Frames& frames) const {
   std::uint64_t count = c.count;
   if (machine_.flags(c.state) & Machine::kCounted)
     count = frames.saturated(machine_.counter(machine_.extra(c.state)), count);
-  return mix(c.state, count);
+  return keyed_mix(c.state, count);
 }
 
 std::shared_ptr<const WideMask> Masks::wide(const Config& c, Subtree below, Frames& frames) {
@@ -55,7 +51,8 @@ std::shared_ptr<const WideMask> Masks::wide(const Config& c, Subtree below, Fram
     copy.nesting = 0;
     alone.frame = frames.push(copy);
   }
-  const std::uint64_t key = salt_ ^ mix(mix(c.state, below.begin), frames[alone.frame].hash);
+  const std::uint64_t key =
+      salt_ ^ keyed_mix(keyed_mix(c.state, below.begin), frames[alone.frame].hash);
   std::shared_ptr<const WideMask> found;
   {
     std::lock_guard lock(store_->mutex);
@@ -184,7 +181,7 @@ void Masks::warm_up() {
 
 std::shared_ptr<const TokenMask> Masks::mask(std::span<const Config> configs, Frames& frames) {
   std::uint64_t key = salt_ + configs.size();
-  for (const Config& c : configs) key += mix(key_of(c, frames), frames[c.frame].hash);
+  for (const Config& c : configs) key += keyed_mix(key_of(c, frames), frames[c.frame].hash);
   {
     std::lock_guard lock(store_->mutex);
     if (auto found = store_->masks.find(key)) return found;

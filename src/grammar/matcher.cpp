@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/keyed_hash.h"
+
 namespace vitrine::grammar {
 namespace {
-
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = (a ^ (b + 0x9E3779B97F4A7C15ull + (a << 6) + (a >> 2))) * 0xBF58476D1CE4E5B9ull;
-  return x ^ (x >> 31);
-}
 
 bool same(const Frame& a, const Frame& b) {
   return a.kind == b.kind && a.arg == b.arg && a.parent == b.parent && a.nesting == b.nesting &&
@@ -38,7 +35,8 @@ std::uint64_t Frames::saturated(const Counter& limits, std::uint64_t count) cons
 }
 
 std::size_t Frames::slot(const Frame& frame) const {
-  std::uint64_t h = mix(mix(frame.parent, frame.arg), mix(frame.seen, frame.count));
+  std::uint64_t h =
+      keyed_mix(keyed_mix(frame.parent, frame.arg), keyed_mix(frame.seen, frame.count));
   const std::size_t mask = slots_.size() - 1;
   std::size_t at = h & mask;
   while (slots_[at] != 0 && !same(frames_[slots_[at]], frame)) at = (at + 1) & mask;
@@ -64,9 +62,9 @@ FrameId Frames::push(Frame frame) {
     count = saturated({object.min, object.max}, count);
   }
   const auto head = static_cast<std::uint64_t>(frame.kind) << 32 | frame.arg;
-  frame.hash =
-      mix(mix(frames_[frame.parent].hash, head),
-          mix(mix(frame.seen, count), frame.nesting >= kMaxNesting / 2 ? frame.nesting : 0));
+  frame.hash = keyed_mix(keyed_mix(frames_[frame.parent].hash, head),
+                         keyed_mix(keyed_mix(frame.seen, count),
+                                   frame.nesting >= kMaxNesting / 2 ? frame.nesting : 0));
   frames_.push_back(frame);
   return slots_[at] = static_cast<FrameId>(frames_.size() - 1);
 }
@@ -87,7 +85,7 @@ void ConfigIndex::clear() {
 std::size_t ConfigIndex::slot(const std::vector<Config>& list, std::size_t from,
                               const Config& c) const {
   const std::size_t mask = slots_.size() - 1;
-  std::size_t at = mix(mix(c.state, c.frame), c.count) & mask;
+  std::size_t at = keyed_mix(keyed_mix(c.state, c.frame), c.count) & mask;
   while (slots_[at] != 0 && !(list[from + slots_[at] - 1] == c)) at = (at + 1) & mask;
   return at;
 }

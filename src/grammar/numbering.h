@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/keyed_hash.h"
+
 namespace vitrine::grammar {
 
 // In the order of their first appearance. One block of memory holds them all.
@@ -38,7 +40,7 @@ class Numbering {
  private:
   static std::uint64_t hash(List list) {
     std::uint64_t h = list.size();
-    for (std::uint32_t x : list) h = (h ^ x) * 0x9E3779B97F4A7C15ull, h ^= h >> 29;
+    for (std::uint32_t x : list) h = keyed_mix(h, x);
     return h;
   }
   std::size_t find(std::uint64_t h, List list) const {

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "base/utf8.h"
 #include "grammar/regex.h"
 
 namespace vitrine::grammar {
@@ -178,8 +179,9 @@ Result<Dfa> multiples(const Decimal& of, Budget& budget) {
   const std::uint64_t scale = of.fraction.size();
   if (m == 0 || m * (scale + 2) > kMostStates)
     return make_error(ErrorCode::kTooLarge,
-                      "multiples of {}{}{} need too large an automaton; allowed are up to {} steps",
-                      of.whole, of.fraction.empty() ? "" : ".", of.fraction, kMostStates);
+                      "multiples of {} need too large an automaton; allowed are up to {} steps",
+                      shortened(of.whole + (of.fraction.empty() ? "" : ".") + of.fraction),
+                      kMostStates);
   // State (place, remainder): place 0 is the whole part, then one per digit of the fraction; past
   // the digits of the divisor only zeros may follow.
   Nfa nfa;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "grammar/schema_keywords.h"
 
 namespace vitrine::grammar {
@@ -90,8 +91,7 @@ Result<Shapes> Keywords::read(bool negated) {
     if (name.starts_with("x-")) continue;  // a vendor extension
     auto it = std::find_if(known().begin(), known().end(),
                            [&](const Known& k) { return k.name == name; });
-    if (it == known().end())
-      return reader_.refuse(name.substr(0, 100), "is not a keyword that can be enforced");
+    if (it == known().end()) return reader_.refuse(name, "is not a keyword that can be enforced");
     if (it->handler == nullptr) continue;
     keyword_ = it->name;
     VT_TRY(Shapes one, (this->*it->handler)(value, negated));
@@ -107,7 +107,7 @@ Result<Shapes> Keywords::read(bool negated) {
 Error Keywords::invalid(std::string_view keyword, const json::value& found,
                         std::string_view allowed) const {
   return make_error(ErrorCode::kInvalid, "{}: \"{}\": found {}, allowed {}", reader_.what_, keyword,
-                    to_json(found).substr(0, 100), allowed);
+                    shortened(to_json(found), 100), allowed);
 }
 
 Error Keywords::cannot_negate(std::string_view keyword) const {

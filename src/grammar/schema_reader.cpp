@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "grammar/json_text.h"
 #include "grammar/numerals.h"
 #include "grammar/schema_keywords.h"
@@ -45,10 +46,12 @@ const json::value* member(const json::value& parent, const std::string& name) {
 }
 
 // The schema with that anchor, anywhere in the document; what only looks like a schema is left out.
-const json::value* find_anchor(const json::value& in, std::string_view name) {
+// None, too, when the budget is spent.
+const json::value* find_anchor(const json::value& in, std::string_view name, Budget& budget) {
+  if (!budget.spend(1)) return nullptr;
   if (const json::array* array = in.if_array()) {
     for (const json::value& item : *array)
-      if (const json::value* found = find_anchor(item, name)) return found;
+      if (const json::value* found = find_anchor(item, name, budget)) return found;
   }
   const json::object* object = in.if_object();
   if (object == nullptr) return nullptr;
@@ -58,7 +61,7 @@ const json::value* find_anchor(const json::value& in, std::string_view name) {
       return &in;
   for (const auto& [key, value] : *object) {
     if (key == "const" || key == "enum" || key == "default" || key == "examples") continue;
-    if (const json::value* found = find_anchor(value, name)) return found;
+    if (const json::value* found = find_anchor(value, name, budget)) return found;
   }
   return nullptr;
 }
@@ -67,13 +70,15 @@ const json::value* find_anchor(const json::value& in, std::string_view name) {
 
 Result<const json::value*> SchemaReader::resolve(std::string_view reference) {
   auto fail = [&](std::string_view why) {
-    return refuse("$ref", fmt::format("\"{}\" {}", reference.substr(0, 100), why));
+    return refuse("$ref", fmt::format("\"{}\" {}", shortened(reference, 100), why));
   };
+  if (!budget_.spend(reference.size())) return budget_.exhausted();
   if (!reference.starts_with('#')) return fail("leads out of the schema, which is not followed");
   std::string_view rest = reference.substr(1);
   if (rest.empty()) return &root_;
   if (rest[0] != '/') {
-    const json::value* found = find_anchor(root_, rest);
+    const json::value* found = find_anchor(root_, rest, budget_);
+    if (!budget_.spend(0)) return budget_.exhausted();
     if (found == nullptr) return fail("is an anchor that is not there");
     return found;
   }
@@ -108,7 +113,7 @@ Result<Shapes> SchemaReader::expand_schema(const json::value& schema, bool negat
     return make_error(ErrorCode::kInvalid,
                       "{}: found {} where a schema belongs, which is an object "
                       "or a boolean",
-                      what_, to_json(schema).substr(0, 100));
+                      what_, shortened(to_json(schema), 100));
   const std::pair<const json::value*, bool> self{&schema, negated};
   if (std::find(active_.begin(), active_.end(), self) != active_.end())
     return refuse("$ref", "leads back to where it started");

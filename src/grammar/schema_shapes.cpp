@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "grammar/numerals.h"
 #include "grammar/schema.h"
 
@@ -62,7 +63,7 @@ Need Shape::Object::of(const std::string& name) const {
 }
 
 Error SchemaReader::refuse(std::string_view keyword, std::string_view why) const {
-  return make_error(ErrorCode::kUnsupported, "{}: \"{}\" {}", what_, keyword, why);
+  return make_error(ErrorCode::kUnsupported, "{}: \"{}\" {}", what_, shortened(keyword), why);
 }
 
 // False: nothing is left.

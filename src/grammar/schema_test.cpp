@@ -157,6 +157,22 @@ TEST(Schema, RefusesByName) {
 
 // Small texts that ask for large automata. The time is the point, but nothing here is timed: an
 // unbounded compilation would not come back at all.
+// An anchor is looked for in the whole document, for each reference to it.
+TEST(Schema, SearchesForAnchorsCostSteps) {
+  auto made = [](int references) {
+    std::string text = R"({"x-long":[0)";
+    for (int i = 0; i < 100'000; ++i) text += ",0";
+    text += R"(],"$defs":{"a":{"$anchor":"a","type":"string"}},"properties":{"k":{"$ref":"#a"})";
+    for (int i = 1; i < references; ++i)
+      text += fmt::format(R"(,"k{}":{{"$ref":"#a","title":"{}"}})", i, i);
+    return compile_machine(schema(text + "}}"));
+  };
+  EXPECT_TRUE(made(3).ok());
+  auto many = made(1000);
+  ASSERT_FALSE(many.ok());
+  EXPECT_THAT(many.error().message, HasSubstr("too large"));
+}
+
 TEST(Schema, HostileOnesComeBack) {
   auto made = [](const std::string& text) { return compile_machine(schema(text)).ok(); };
   std::string chain = R"({"$ref":"#/$defs/d0","$defs":{)";

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "grammar/json_text.h"
 #include "grammar/numerals.h"
 #include "grammar/regex.h"
@@ -144,8 +145,8 @@ Result<Shapes> Keywords::format(const json::value& v, bool negated) {
   if (!v.is_string()) return invalid("format", v, "a name");
   const char* pattern = format_pattern(v.get_string());
   if (pattern == nullptr)
-    return reader_.refuse("format", fmt::format("\"{}\" is not supported",
-                                                std::string_view(v.get_string()).substr(0, 100)));
+    return reader_.refuse("format",
+                          fmt::format("\"{}\" is not supported", shortened(v.get_string(), 100)));
   return text_shape(regex_to_dfa(pattern, Anchoring::kWhole, "format", reader_.budget_), negated);
 }
 

@@ -1,4 +1,5 @@
 #include "sampling/params.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <cmath>
@@ -95,8 +96,8 @@ Status SamplingParams::set(std::string_view name, double value) {
   VT_CHECK(all_params().size() <= kMaxParams, "{} parameters", all_params().size());
   const auto index = param_index(name);
   if (!index)
-    return make_error(ErrorCode::kInvalid, "unknown sampling parameter '{}', known: {}", name,
-                      name_list(all_params()));
+    return make_error(ErrorCode::kInvalid, "unknown sampling parameter '{}', known: {}",
+                      shortened(name), name_list(all_params()));
   VT_RETURN_IF_ERROR(check_value(*all_params()[*index], value));
   values_[*index] = value;
   return Ok{};
@@ -123,8 +124,8 @@ Status SamplingParams::set_order(std::span<const std::string> names) {
   for (const std::string& name : names) {
     const SamplerDef* def = find_sampler(name);
     if (def == nullptr)
-      return make_error(ErrorCode::kInvalid, "samplers: unknown name '{}', known: {}", name,
-                        name_list(ordered_samplers()));
+      return make_error(ErrorCode::kInvalid, "samplers: unknown name '{}', known: {}",
+                        shortened(name), name_list(ordered_samplers()));
     if (std::find(order.begin(), order.end(), def) != order.end())
       return make_error(ErrorCode::kInvalid, "samplers: found '{}' twice, allowed once; known: {}",
                         name, name_list(ordered_samplers()));

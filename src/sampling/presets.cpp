@@ -1,4 +1,5 @@
 #include "sampling/presets.h"
+#include "base/utf8.h"
 
 namespace vitrine {
 namespace {
@@ -41,7 +42,7 @@ Result<SamplingParams> preset_params(std::string_view name) {
     for (const PresetValue& v : preset.values) VT_RETURN_IF_ERROR(params.set(v.param, v.value));
     return params;
   }
-  return make_error(ErrorCode::kInvalid, "unknown preset '{}', known: {}", name, known);
+  return make_error(ErrorCode::kInvalid, "unknown preset '{}', known: {}", shortened(name), known);
 }
 
 }  // namespace vitrine

@@ -17,8 +17,9 @@ Result<std::shared_ptr<ConstraintCompiler>> make_constraint_compiler(const Token
   return std::make_shared<ConstraintCompiler>(std::move(pieces));
 }
 
-Result<std::shared_ptr<const Constraint>> ConstraintSource::compile(
-    const Tokenizer* tokenizer, const ConstraintSpec& spec) const {
+Result<std::shared_ptr<const Constraint>> ConstraintSource::compile(const Tokenizer* tokenizer,
+                                                                    const ConstraintSpec& spec,
+                                                                    std::string_view scope) const {
   if (tokenizer == nullptr)
     return make_error(ErrorCode::kUnsupported,
                       "{}: the model has no tokenizer, so there is no text to constrain",
@@ -34,7 +35,7 @@ Result<std::shared_ptr<const Constraint>> ConstraintSource::compile(
     }
     compiler = compiler_;
   }
-  return compiler->compile(spec);
+  return compiler->compile(spec, scope);
 }
 
 }  // namespace vitrine

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -20,9 +21,11 @@ Result<std::shared_ptr<ConstraintCompiler>> make_constraint_compiler(const Token
 // The compiler of a model, made when it is first needed. Thread-safe.
 class ConstraintSource {
  public:
-  // Up to a second: for the workers. `tokenizer` may be null, and is the same in all calls.
+  // Up to a second: for the workers. `tokenizer` may be null, and is the same in all calls. What
+  // was compiled is found again only under the same `scope`.
   Result<std::shared_ptr<const Constraint>> compile(const Tokenizer* tokenizer,
-                                                    const ConstraintSpec& spec) const;
+                                                    const ConstraintSpec& spec,
+                                                    std::string_view scope = {}) const;
 
  private:
   mutable std::mutex mutex_;

@@ -8,15 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/keyed_hash.h"
+
 namespace vitrine {
 
-std::uint64_t hash_seed();
-
-inline std::uint64_t hash_mix(std::uint64_t a, std::uint64_t b) {
-  __extension__ using Wide = unsigned __int128;
-  Wide product = static_cast<Wide>(a) * b;
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-}
+inline std::uint64_t hash_seed() { return process_secret()[0] | 1; }
 
 inline std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed) {
   std::uint64_t h = seed ^ bytes.size();

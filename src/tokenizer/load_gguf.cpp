@@ -102,18 +102,20 @@ class GgufReader {
                           "tokenizer.ggml.token_type has {} elements for {} tokens", types.size(),
                           tokens.size());
     }
+    std::string token;  // a copy, so that what is checked is what is kept if the file changes
     for (std::size_t i = 0; i < tokens.size(); ++i) {
+      token = tokens[i];
       TokenKind kind = types.empty() ? TokenKind::kNormal : token_kind(types[i]);
-      if (kind == TokenKind::kNormal && looks_special(tokens[i])) kind = TokenKind::kControl;
-      if (kind == TokenKind::kByte && byte_token_value(tokens[i]) < 0)
+      if (kind == TokenKind::kNormal && looks_special(token)) kind = TokenKind::kControl;
+      if (kind == TokenKind::kByte && byte_token_value(token) < 0)
         return make_error(ErrorCode::kMalformed,
                           "tokenizer.ggml.tokens[{}] is a byte token spelt \"{}\"; it must be "
                           "<0x00> to <0xFF>",
-                          i, utf8_sanitize(tokens[i].substr(0, 80)));
+                          i, utf8_sanitize(token.substr(0, 80)));
       if (words_)
-        parts_->vocab.set(static_cast<std::int32_t>(i), restore_word_piece(tokens[i], kind), kind);
+        parts_->vocab.set(static_cast<std::int32_t>(i), restore_word_piece(token, kind), kind);
       else
-        parts_->vocab.set(static_cast<std::int32_t>(i), tokens[i], kind);
+        parts_->vocab.set(static_cast<std::int32_t>(i), token, kind);
     }
     return Ok{};
   }

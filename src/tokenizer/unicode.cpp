@@ -3,20 +3,10 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <random>
 
 #include "base/utf8.h"
-#include "tokenizer/hash.h"
 
 namespace vitrine {
-
-std::uint64_t hash_seed() {
-  static const std::uint64_t seed = [] {
-    std::random_device device;
-    return (static_cast<std::uint64_t>(device()) << 32 | device()) | 1;
-  }();
-  return seed;
-}
 
 CategoryMask category_mask(std::string_view name) {
   static constexpr std::string_view kNames[] = {

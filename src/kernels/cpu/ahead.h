@@ -7,7 +7,7 @@
 
 namespace vitrine::cpu {
 
-template <_mm_hint kHint>
+template <auto kHint>  // GCC: _mm_hint; clang: int
 struct Fetch {
   const std::byte* at;
   void fetch(int lines) {

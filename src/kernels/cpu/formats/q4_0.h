@@ -69,7 +69,7 @@ struct BytesOf<PanelsQ4_0> : Nibbles<PanelsQ4_0::kSteps, 0> {
 }  // namespace vitrine::cpu::VT_ISA
 #endif
 
-#if defined(__AMX_INT8__)
+#if defined(VT_AMX_INTEGERS)
 namespace vitrine::cpu::amx {
 
 template <>

@@ -23,7 +23,7 @@ struct BytesOf<PanelsQ4_K> : KGroupBytes<PanelsQ4_K::kSteps, 0> {};
 }  // namespace vitrine::cpu::VT_ISA
 #endif
 
-#if defined(__AMX_INT8__)
+#if defined(VT_AMX_INTEGERS)
 namespace vitrine::cpu::amx {
 
 // Two bytes of a word are multiplied at once: neither product has more than eight bits.

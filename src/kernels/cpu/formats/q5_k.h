@@ -32,7 +32,7 @@ struct BytesOf<PanelsQ5_K> : KGroupBytes<PanelsQ5_K::kSteps, 1> {};
 }  // namespace vitrine::cpu::VT_ISA
 #endif
 
-#if defined(__AMX_INT8__)
+#if defined(VT_AMX_INTEGERS)
 namespace vitrine::cpu::amx {
 
 template <>

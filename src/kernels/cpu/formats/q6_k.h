@@ -59,7 +59,7 @@ struct BytesOf<PanelsQ6_K> : Nibbles<PanelsQ6_K::kSteps, 2> {
 }  // namespace vitrine::cpu::VT_ISA
 #endif
 
-#if defined(__AMX_INT8__)
+#if defined(VT_AMX_INTEGERS)
 namespace vitrine::cpu::amx {
 
 // The largest weight of a block has level -32 and scale -128, whose product over 32 is no byte: so

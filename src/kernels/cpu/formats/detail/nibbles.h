@@ -10,7 +10,7 @@
 #if defined(VT_ISA)
 #include "kernels/cpu/isa/levels.h"
 #endif
-#if defined(__AMX_INT8__)
+#if defined(VT_AMX_INTEGERS)
 #include "kernels/cpu/amx_levels.h"
 #endif
 
