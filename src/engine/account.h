@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace vitrine {
 
 enum class FinishReason { kStop, kLength, kCancelled, kTimeout, kError };
 inline constexpr int kFinishReasons = 5;
+// The error of a request that ended (kError) for lack of memory; it may succeed later.
+inline constexpr std::string_view kOutOfMemory = "out of memory";
 const char* finish_reason_name(FinishReason reason);
 
 struct Usage {

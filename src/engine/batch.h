@@ -46,6 +46,7 @@ struct BatchEntry {
   LogitsStatus status = LogitsStatus::kOk;
   bool complete = false;  // the constraint is met and nothing can follow: no token was drawn
   bool broken = false;    // the pooled hidden states are not finite
+  bool starved = false;   // there was no memory for its mask or for what it reports
   double flops = 0, kv_read_bytes = 0, kv_write_bytes = 0;
 
   int first_draw() const { return first + count - draws; }  // position of the first row that draws

@@ -5,8 +5,10 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 
+#include "base/log.h"
 #include "engine/admission.h"
 #include "engine/loading.h"
 #include "engine/records.h"
@@ -52,6 +54,9 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const ModelFile> 
     return std::unique_ptr<Engine>(new Engine(std::make_unique<Parts>(std::move(loaded))));
   } catch (const std::bad_alloc&) {
     return make_error(ErrorCode::kUnavailable, "out of memory while loading the model");
+  } catch (const std::system_error& error) {
+    return make_error(ErrorCode::kUnavailable, "cannot start the threads that compute: {}",
+                      error.code().message());
   }
 }
 
@@ -70,8 +75,14 @@ Engine::~Engine() {
 
 // ---- the engine's thread
 
-void Engine::start() {
-  p_->thread = std::thread([this] { loop(); });
+Status Engine::start() {
+  try {
+    p_->thread = std::thread([this] { loop(); });
+  } catch (const std::system_error& error) {
+    return make_error(ErrorCode::kUnavailable, "cannot start the engine's thread: {}",
+                      error.code().message());
+  }
+  return Ok{};
 }
 
 void Engine::loop() {
@@ -95,7 +106,23 @@ void Engine::loop() {
 
 bool Engine::step() {
   accept();
-  return p_->stepper.step();
+  try {
+    return p_->stepper.step();
+  } catch (const std::bad_alloc&) {
+    give_up(kOutOfMemory);
+  } catch (const std::exception& error) {
+    give_up(error.what());
+  }
+  return true;
+}
+
+// A step threw where no single sequence is to blame. Pages and tables are whole, since nothing that
+// changes them allocates; what runs is not.
+void Engine::give_up(std::string_view why) noexcept {
+  LogLine(LogLevel::kError, "a step failed; all requests are ended").field("what", why);
+  std::lock_guard books(p_->books);
+  p_->stepper.abandon();
+  p_->scheduler.abort_all(FinishReason::kError, why);
 }
 
 void Engine::accept() {
@@ -115,24 +142,32 @@ Result<std::shared_ptr<TokenStream>> Engine::submit(Request request) {
 
 Result<std::vector<std::shared_ptr<TokenStream>>> Engine::submit_choices(Request request) {
   VT_RETURN_IF_ERROR(p_->admission.check(request));
-  const int most = p_->loaded->options.max_queue;
-  auto full = [&] {
-    return static_cast<int>(p_->incoming.size()) + p_->scheduler.queued() >= most;
+  const std::string tenant = request.tenant;
+  auto full = [&, weight = request.weight, choices = request.choices] {
+    FairQueue::Arrival arrival{.tenant = tenant, .weight = weight, .sequences = choices};
+    for (const auto& s : p_->incoming) {
+      const int waits = 1 + static_cast<int>(s->forks.size());
+      arrival.all += waits;
+      if (s->request.tenant == tenant) arrival.mine += waits;
+    }
+    return !p_->scheduler.has_room(arrival);
   };
   auto busy = [&] {
     ++p_->rejected;
-    return make_error(ErrorCode::kBusy, "the queue is full: {} requests wait", most);
+    return make_error(ErrorCode::kBusy, "the queue is full: it holds {} sequences{}",
+                      p_->loaded->options.max_queue,
+                      tenant.empty() ? "" : " and all of this key's share");
   };
   {
     // Asked before the work of making sequences, which a flood should not cost.
-    std::lock_guard lock(p_->mutex);
+    std::scoped_lock lock(p_->books, p_->mutex);
     if (full()) return busy();
   }
   std::unique_ptr<Sequence> first = p_->admission.make(std::move(request));
   std::vector<std::shared_ptr<TokenStream>> streams{first->stream};
   for (auto& f : first->forks) streams.push_back(f->stream);
   {
-    std::lock_guard lock(p_->mutex);
+    std::scoped_lock lock(p_->books, p_->mutex);
     if (full()) return busy();
     first->id = first->account.id = p_->next_id++;
     for (auto& f : first->forks) f->id = f->account.id = p_->next_id++;

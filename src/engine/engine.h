@@ -12,7 +12,8 @@
 //
 // Errors: create() and submit() refuse what cannot be done, with an error that names the thing,
 // what was found and what is allowed. After that a request fails alone (FinishReason::kError),
-// never the engine.
+// never the engine. submit() may throw std::bad_alloc, with nothing changed. A sequence that finds no
+// memory while it runs ends with kOutOfMemory; a step that fails as a whole ends all that run.
 #pragma once
 
 #include <memory>
@@ -38,7 +39,7 @@ class Engine {
   ~Engine();
 
   // Starts the engine's thread; once. Without it, the owner calls step() (tests do).
-  void start();
+  Status start();
   // One step. False when there was nothing to do. From one thread, and not after start().
   bool step();
 
@@ -76,6 +77,7 @@ class Engine {
   explicit Engine(std::unique_ptr<Parts> parts);
   void loop();
   void accept();
+  void give_up(std::string_view why) noexcept;
 
   std::unique_ptr<Parts> p_;
 };

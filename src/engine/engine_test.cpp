@@ -270,7 +270,7 @@ TEST(Engine, TheThreadServesManyClients) {
   std::vector<std::vector<std::int32_t>> alone;
   for (const Request& r : requests) alone.push_back(run_all(options(), false, {r})[0]);
   auto engine = make_engine(options(4));
-  engine->start();
+  ASSERT_TRUE(engine->start().ok());
   std::vector<std::thread> clients;
   std::vector<std::vector<std::int32_t>> found(requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i)

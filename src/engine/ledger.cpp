@@ -1,6 +1,7 @@
 #include "engine/ledger.h"
 
 #include <algorithm>
+#include <new>
 
 namespace vitrine {
 namespace {
@@ -76,7 +77,7 @@ void Ledger::appended(Sequence& s) {
   ++metrics_.generation_tokens;
 }
 
-Account Ledger::ended(Sequence& s, FinishReason reason, const std::string& error) {
+Account Ledger::ended(Sequence& s, FinishReason reason, const std::string& error) noexcept {
   Clock::time_point now = Clock::now();
   Account& a = s.account;
   Timings& t = a.timings;
@@ -85,17 +86,26 @@ Account Ledger::ended(Sequence& s, FinishReason reason, const std::string& error
   if (t.prefill_ms > 0) t.prefill_tok_s = 1e3 * std::max(0, computed) / t.prefill_ms;
   if (t.decode_ms > 0) t.decode_tok_s = 1e3 * t.decode_steps / t.decode_ms;
   a.reason = reason;
-  a.error = error;
   measure(s);
-  Account& kept = accounts_.size() < kKeptAccounts ? accounts_.emplace_back()
-                                                   : accounts_[ended_ % kKeptAccounts];
-  kept = a;
+  try {
+    a.error = error;
+    keep(a);
+  } catch (const std::bad_alloc&) {  // it is missing in the list of the last ones
+  }
   if (ends_.size() < ends_.capacity())
     ends_.push_back(now);
   else
     ends_[ended_ % ends_.size()] = now;
   ++ended_;
   return std::move(a);
+}
+
+void Ledger::keep(const Account& account) {
+  Account copy = account;
+  if (accounts_.size() < kKeptAccounts)
+    accounts_.push_back(std::move(copy));
+  else
+    accounts_[ended_ % kKeptAccounts] = std::move(copy);
 }
 
 void Ledger::measure(const Sequence& s) {

@@ -26,8 +26,8 @@ class Ledger {
   // A token was drawn for it at `now`, an end token too; appended(): it is part of the output.
   void drew(Sequence& s, Clock::time_point now);
   void appended(Sequence& s);
-  // Closes the account, which is kept among the last ones, and returns it.
-  Account ended(Sequence& s, FinishReason reason, const std::string& error);
+  // Closes the account, which is kept among the last ones if there is memory for it, and returns it.
+  Account ended(Sequence& s, FinishReason reason, const std::string& error) noexcept;
 
   // Adds to the time spent on prefixes; take_prefix_ns(): since the last call.
   std::int64_t& prefix_ns() { return prefix_ns_; }
@@ -43,6 +43,7 @@ class Ledger {
 
  private:
   void measure(const Sequence& s);
+  void keep(const Account& account);
 
   Metrics metrics_;
   std::vector<Account> accounts_;

@@ -1,4 +1,4 @@
-// How an engine is set up. Plain values; check_options() has their ranges.
+// How an engine is set up. Plain values with ranges.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct EngineOptions {
   int commit_delay = -1;
   bool deterministic = false;  // cuda: bits do not depend on the batch; others always do so
   bool synchronous = false;    // cuda: every op is waited for, to find one that fails
-  int max_queue = 512;         // requests that may wait
+  int max_queue = 512;         // sequences that may wait
   Policy policy = Policy::kContinuous;
   int static_wait_ms = 1000;  // Policy::kStatic: how long a batch that is not full waits
   int mixed_step_ms = 250;    // about how long prefill may take beside decoding; 0: no limit
@@ -41,7 +41,16 @@ struct EngineOptions {
 };
 inline constexpr int kDefaultContext = 4096;
 
-// Ranges of the numbers; an error names the option.
+// What the numbers may be; the flags of the command line have the same ranges.
+struct EngineRange {
+  int least, most;
+};
+struct EngineRanges {
+  static constexpr EngineRange device{0, 1023}, threads{0, 1024}, context{0, 1 << 28},
+      sequences{0, 4096}, kv_tokens{0, 1 << 30}, step_tokens{1, 65536}, page_size{16, 1024},
+      max_queue{1, 1 << 20}, static_wait_ms{0, 1 << 20}, mixed_step_ms{0, 1 << 20};
+};
+// An error names the option.
 Status check_options(const EngineOptions& options);
 
 }  // namespace vitrine

@@ -1,4 +1,5 @@
 #include "engine/pooling.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +11,7 @@ const char* pooling_name(Pooling pooling) { return pooling == Pooling::kMean ? "
 Result<Pooling> parse_pooling(std::string_view name) {
   if (name == "mean") return Pooling::kMean;
   if (name == "last") return Pooling::kLast;
-  return make_error(ErrorCode::kInvalid, "found '{}', allowed mean, last", name.substr(0, 40));
+  return make_error(ErrorCode::kInvalid, "found '{}', allowed mean, last", shortened(name));
 }
 
 Pooling default_pooling(const std::optional<std::string>& asked) {

@@ -16,6 +16,9 @@ std::optional<TokenEvent> TokenStream::next() {
 
 bool TokenStream::read(std::vector<TokenEvent>& events, std::vector<TokenLogprob>& top) {
   std::lock_guard lock(mutex_);
+  // Both or, for lack of memory, neither.
+  events.reserve(events.size() + events_.size());
+  top.reserve(top.size() + top_events_.size());
   events.insert(events.end(), events_.begin() + static_cast<std::ptrdiff_t>(read_), events_.end());
   top.insert(top.end(), top_events_.begin() + static_cast<std::ptrdiff_t>(read_) * top_,
              top_events_.end());
@@ -52,8 +55,9 @@ void TokenStream::reserve(const Request& request, int prompt, int max_output) {
 void TokenStream::push(TokenEvent event, const TokenLogprob* top) {
   {
     std::lock_guard lock(mutex_);
-    events_.push_back(event);
+    // Entries beyond the last event are not read.
     if (top_ > 0) top_events_.insert(top_events_.end(), top, top + top_);
+    events_.push_back(event);
     backlog_.fetch_add(1, std::memory_order_relaxed);
   }
   ready_.notify_one();
@@ -65,7 +69,7 @@ void TokenStream::add_logits(int position, std::vector<float> row) {
   logits_[position] = std::move(row);
 }
 
-void TokenStream::close(Finish finish) {
+void TokenStream::close(Finish finish) noexcept {
   {
     std::lock_guard lock(mutex_);
     finish_ = std::move(finish);

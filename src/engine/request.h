@@ -53,7 +53,7 @@ struct Request {
   std::optional<std::chrono::milliseconds> timeout;  // from submission
   // Unread tokens at which the sequence pauses until its reader has caught up; 0: never.
   int max_backlog = 0;
-  // Called by the engine thread when there is something new to read. Must not block.
+  // Called by the engine thread when there is something new to read. Must not block or throw.
   std::function<void()> on_ready;
 };
 
@@ -106,9 +106,9 @@ class TokenStream {
   friend class Scorer;
   friend struct Sequence;
   void reserve(const Request& request, int prompt, int max_output);
-  void push(TokenEvent event, const TokenLogprob* top);
+  void push(TokenEvent event, const TokenLogprob* top);  // may throw: nothing was pushed
   void add_logits(int position, std::vector<float> row);
-  void close(Finish finish);
+  void close(Finish finish) noexcept;
   enum class End { kNone, kCancel, kStop };
   End end_asked() const { return end_.load(std::memory_order_relaxed); }
   int backlog() const { return backlog_.load(std::memory_order_relaxed); }

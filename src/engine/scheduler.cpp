@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
+#include <tuple>
+#include <utility>
 
 namespace vitrine {
 namespace {
@@ -22,20 +25,38 @@ static_assert(static_cast<int>(CacheMiss::kNone) == static_cast<int>(MissKind::k
 }  // namespace
 
 Scheduler::Scheduler(const MemoryPlan& plan, const EngineOptions& options)
-    : plan_(plan),
-      options_(options),
-      cache_(cache_groups(plan), plan.page_size),
-      queue_(options.max_queue + plan.sequences) {
+    : plan_(plan), options_(options), cache_(cache_groups(plan), plan.page_size) {
+  queue_.reserve(options.max_queue + plan.sequences);
+  orphans_.reserve(options.max_queue + plan.sequences);
   for (int slot = plan.sequences - 1; slot >= 0; --slot) free_slots_.push_back(slot);
   running_.reserve(plan.sequences);
   committed_.reserve(plan.sequences);
+  prefills_.reserve(plan.sequences);
 }
 
-void Scheduler::add(std::unique_ptr<Sequence> sequence) {
-  queue_.enter(*sequence);
+void Scheduler::add(std::unique_ptr<Sequence> sequence) noexcept {
+  const std::size_t all = inside_ + 1 + sequence->forks.size();
+  try {
+    if (orphans_.capacity() < all) {
+      queue_.reserve(2 * all);
+      orphans_.reserve(2 * all);
+    }
+    queue_.enter(*sequence);
+  } catch (const std::bad_alloc&) {
+    return abort(*sequence, FinishReason::kError, kOutOfMemory);
+  }
+  inside_ = all;
   for (auto& f : sequence->forks) queue_.enter(*f);
   queue_.push(std::move(sequence));
-  queued_.store(waiting(), std::memory_order_relaxed);
+}
+
+// About mixed_step_ms's worth, by the measured rate.
+int Scheduler::mixed_rows() const {
+  const double ns_per_token = ledger_.prefill_ns_per_token();
+  if (options_.mixed_step_ms <= 0 || ns_per_token <= 0) return options_.step_tokens;
+  const double rows = options_.mixed_step_ms * 1e6 / ns_per_token;
+  return std::min(std::max(16, static_cast<int>(std::min<double>(rows, options_.step_tokens))),
+                  options_.step_tokens);
 }
 
 void Scheduler::plan(Batch& batch, Clock::time_point now) {
@@ -43,17 +64,22 @@ void Scheduler::plan(Batch& batch, Clock::time_point now) {
   settle_ = false;
   end_overdue(now);
   admit(now);
-  plan_decode(batch);
+  prefills_.clear();
+  for (const auto& s : running_)
+    if (s->prefilling() && !s->finished && !s->paused()) prefills_.push_back(s.get());
+  const int rows = mixed_rows(), half = (rows + 1) / 2;
+  const bool shared = queue_.shared();
+  plan_decode(batch, !shared             ? options_.step_tokens
+                     : prefills_.empty() ? rows
+                                         : std::min(half, options_.step_tokens));
+  // A long prompt must not hold up decoding.
   int budget = options_.step_tokens - batch.tokens;
-  // A long prompt must not hold up decoding: the prefill in a mixed step is limited to about
-  // mixed_step_ms by the measured rate.
-  const double ns_per_token = ledger_.prefill_ns_per_token();
-  if (batch.tokens > 0 && options_.mixed_step_ms > 0 && ns_per_token > 0)
-    budget = std::min(budget,
-                      std::max(16, static_cast<int>(options_.mixed_step_ms * 1e6 / ns_per_token)));
+  if (shared)
+    budget = std::min(budget, std::max({16, half, rows - batch.tokens}));
+  else if (batch.tokens > 0)
+    budget = std::min(budget, rows);
   plan_prefill(batch, budget);
   requeue_preempted();
-  queued_.store(waiting(), std::memory_order_relaxed);
 }
 
 bool Scheduler::overdue(Sequence& s, Clock::time_point now) {
@@ -151,6 +177,7 @@ bool Scheduler::fits(const Sequence& s) const {
 void Scheduler::start(std::unique_ptr<Sequence> s, Clock::time_point now) {
   s->slot = free_slots_.back();
   free_slots_.pop_back();
+  queue_.seat(*s);
   ledger_.admitted(*s, now);
   s->preempted = false;
   auto at = std::upper_bound(running_.begin(), running_.end(), s,
@@ -160,33 +187,38 @@ void Scheduler::start(std::unique_ptr<Sequence> s, Clock::time_point now) {
 
 // ---- planning
 
-void Scheduler::plan_decode(Batch& batch) {
+void Scheduler::plan_decode(Batch& batch, int most) {
   std::size_t n = running_.size(), first = n > 0 ? turn_ % n : 0;
   for (std::size_t i = 0; i < n; ++i) {
     Sequence& s = *running_[(first + i) % n];
     if (s.prefilling() || s.finished || s.slot < 0 || s.paused()) continue;
     const int left = s.max_output - s.planned_output();
     if (left <= 0 || s.waits()) continue;
-    if (batch.tokens == options_.step_tokens) {
+    if (batch.tokens >= most) {
       turn_ = first + i;
       return;
     }
-    const int guesses = std::min(left, options_.step_tokens - batch.tokens) - 1;
+    const int guesses = std::min(left, most - batch.tokens) - 1;
     s.draft.resize(std::min<std::size_t>(s.draft.size(), guesses));
     schedule(batch, s, 1 + static_cast<int>(s.draft.size()));
   }
   turn_ = 0;
 }
 
-// By rank, kPartialPrefills at a time: a short prompt gets all it needs, long ones share the rest.
+// By tenant and rank, kPartialPrefills of a tenant at a time: a short prompt gets all it needs, long
+// ones share the rest.
 void Scheduler::plan_prefill(Batch& batch, int budget) {
-  auto next = running_.begin();
-  while (budget > 0 && next != running_.end()) {
+  std::sort(prefills_.begin(), prefills_.end(), [&](const Sequence* a, const Sequence* b) {
+    return std::tuple(queue_.served(*a), queue_.load(*a), a->tenant, a->rank, a->id) <
+           std::tuple(queue_.served(*b), queue_.load(*b), b->tenant, b->rank, b->id);
+  });
+  auto next = prefills_.begin();
+  while (budget > 0 && next != prefills_.end()) {
     std::array<Sequence*, kPartialPrefills> some{};
     int n = 0;
-    for (; next != running_.end() && n < kPartialPrefills; ++next)
-      if ((*next)->prefilling() && !(*next)->finished && (*next)->slot >= 0 && !(*next)->paused())
-        some[n++] = next->get();
+    for (const int tenant = (*next)->tenant;
+         next != prefills_.end() && n < kPartialPrefills && (*next)->tenant == tenant; ++next)
+      some[n++] = *next;
     std::sort(some.begin(), some.begin() + n, [](const Sequence* a, const Sequence* b) {
       return a->prefill_end - a->scheduled < b->prefill_end - b->scheduled;
     });
@@ -256,6 +288,7 @@ void Scheduler::fork(Batch& batch, Sequence& s) {
     f->account.pages = f->pages_held();
     f->slot = free_slots_.back();
     free_slots_.pop_back();
+    queue_.seat(*f);
     f->in_flight = 1;
     const int entry = static_cast<int>(batch.entries.size()), position = f->scheduled - 1;
     batch.entries.push_back(
@@ -276,29 +309,35 @@ bool Scheduler::ensure_pages(Sequence& s, int from, int to) {
 
 // ---- preemption
 
-// Whom to preempt so that `wants` gets on. One that runs already may take from any ranked after it;
-// one that waits (`by_priority`) only from a lower priority. Paused ones are preempted first.
-Sequence* Scheduler::victim(const Sequence& wants, bool by_priority) const {
+// Whom to preempt so that `wants` gets on: a paused one, or of those that it may take from the last
+// by rank of the tenant with the most seats.
+Sequence* Scheduler::victim(const Sequence& wants, bool waits) const {
   Sequence* out = nullptr;
+  bool first = true;
   for (const auto& s : running_) {
-    if (s.get() == &wants || s->slot < 0 || s->finished) continue;
+    if (s->slot < 0 || s->finished) continue;
+    const bool is_first = std::exchange(first, false);
+    if (s.get() == &wants) continue;
     if (s->paused()) return s.get();
-    bool lower = by_priority ? s->request.priority > wants.request.priority
-                             : s->rank > wants.rank && s->pages_held() > 0;
-    if (lower) out = s.get();
+    if (!waits && s->pages_held() == 0) continue;
+    const bool lower =
+        s->rank > wants.rank &&
+        (!waits || (s->tenant == wants.tenant && s->request.priority > wants.request.priority));
+    if (!lower && (is_first || !queue_.may_take(wants, *s))) continue;
+    if (out == nullptr || queue_.load(*s) >= queue_.load(*out)) out = s.get();
   }
   return out;
 }
 
-bool Scheduler::preempt_for(const Sequence& wants, bool by_priority) {
-  Sequence* s = victim(wants, by_priority);
+bool Scheduler::preempt_for(const Sequence& wants, bool waits) {
+  Sequence* s = victim(wants, waits);
   if (s == nullptr) return false;
   if (s->in_flight > 0) {
     settle_ = true;
     return false;
   }
   preempt(*s);
-  if (by_priority) requeue_preempted();
+  if (waits) requeue_preempted();
   return true;
 }
 

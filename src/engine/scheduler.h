@@ -2,12 +2,17 @@
 // engine's books lock.
 //
 // plan(): decoding sequences first, then prefill chunks of several sequences side by side, under
-// the step's budget of tokens. commit(): appends, ends, frees.
+// the step's budget of tokens; the tenant that has had the fewest tokens prefills first. With
+// several tenants no step takes much longer than mixed_step_ms, and prefill gets half of it, so
+// that nobody's first token waits for what others do. commit(): appends, ends, frees.
 //
 // Pages. Sequences take pages as they grow. When none is left, cached pages are evicted; then
 // running sequences are preempted: those whose readers have stalled, then the last by rank. Rank is
 // the time of submission, moved by FairQueue::kAgeing per level of priority, and never changes; a
 // sequence preempts only those ranked after it, so the first always gets on and no request fails.
+// Beside that, a tenant takes seats and pages from one that has more seats for its weight
+// (FairQueue::may_take), but never from the first by rank. One that waits takes the place of its
+// own tenant's only, where these have a lower priority: for seats nobody preempts others by priority.
 // A preempted sequence keeps its tokens and waits; it is computed again, as far as its pages are no
 // longer in the cache. Its results are the same: rows do not depend on how they were scheduled.
 //
@@ -15,7 +20,6 @@
 // settle() asks the engine to commit everything before it plans again.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -34,7 +38,8 @@ class Scheduler {
  public:
   Scheduler(const MemoryPlan& plan, const EngineOptions& options);
 
-  void add(std::unique_ptr<Sequence> sequence);
+  // A sequence for which there is no memory ends at once (kOutOfMemory).
+  void add(std::unique_ptr<Sequence> sequence) noexcept;
   // Fills `batch` with the next step; empty when nothing can run now.
   void plan(Batch& batch, Clock::time_point now);
   bool settle() const { return settle_; }
@@ -45,15 +50,16 @@ class Scheduler {
   bool idle() const { return queue_.empty() && running_.empty() && orphans_.empty(); }
   int running() const { return static_cast<int>(running_.size()); }
   int waiting() const { return queue_.size(); }
-  // The same as of the last add() or plan(), for any thread and without a lock.
-  int queued() const { return queued_.load(std::memory_order_relaxed); }
+  bool has_room(const FairQueue::Arrival& arrival) const {
+    return queue_.has_room(arrival, options_.max_queue);
+  }
   const PrefixCache& cache() const { return cache_; }
   const PrefixHasher& hasher() const { return hasher_; }
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
 
   // Ends everything that is left, with `reason`.
-  void abort_all(FinishReason reason, const std::string& error);
+  void abort_all(FinishReason reason, std::string_view error) noexcept;
   void fill(Snapshot& snapshot, Clock::time_point now) const;
   Metrics metrics() const;
   // Broken accounting aborts the process: pages of the pools and of the tables must agree.
@@ -71,15 +77,16 @@ class Scheduler {
   bool fits(const Sequence& s) const;
   void start(std::unique_ptr<Sequence> s, Clock::time_point now);
   // Planning.
-  void plan_decode(Batch& batch);
+  int mixed_rows() const;
+  void plan_decode(Batch& batch, int most);
   void plan_prefill(Batch& batch, int budget);
   bool schedule(Batch& batch, Sequence& s, int count);
   void score_rows(Batch& batch, const Sequence& s) const;
   void fork(Batch& batch, Sequence& s);
   bool ensure_pages(Sequence& s, int from, int to);
   // Preemption.
-  Sequence* victim(const Sequence& wants, bool by_priority) const;
-  bool preempt_for(const Sequence& wants, bool by_priority);
+  Sequence* victim(const Sequence& wants, bool waits) const;
+  bool preempt_for(const Sequence& wants, bool waits);
   void preempt(Sequence& s);
   void requeue_preempted();
   // Results (scheduler_commit.cpp).
@@ -88,8 +95,10 @@ class Scheduler {
                     Clock::time_point now);
   void append(Sequence& s, const Batch& batch, const DrawnToken& token, Clock::time_point now);
   void name_pages(Sequence& s);
-  void finish(Sequence& s, FinishReason reason, const std::string& error = {},
-              std::int32_t stop_token = -1);
+  // Never fails: an end is told even when there is no memory for its words.
+  void finish(Sequence& s, FinishReason reason, std::string_view error = {},
+              std::int32_t stop_token = -1) noexcept;
+  void abort(Sequence& s, FinishReason reason, std::string_view error) noexcept;
   void release(Sequence& s);
   void reap();
   SequenceStats stats_of(const Sequence& s, Clock::time_point now) const;
@@ -99,13 +108,16 @@ class Scheduler {
   PrefixHasher hasher_;
   PrefixCache cache_;
   FairQueue queue_;
-  std::atomic<int> queued_{0};
   std::vector<int> free_slots_;
   std::vector<std::unique_ptr<Sequence>> running_;  // by rank
   std::vector<std::unique_ptr<Sequence>> orphans_;  // forks whose first choice has gone
-  std::size_t turn_ = 0;                            // which decodes first when not all can
+  // Added and not finished. The queue and the orphans have room for that many, so that moving a
+  // sequence from one list to another never allocates.
+  std::size_t inside_ = 0;
+  std::size_t turn_ = 0;  // which decodes first when not all can
   bool settle_ = false;
   std::vector<Sequence*> committed_;  // of the batch that is committed
+  std::vector<Sequence*> prefills_;   // of the step that is planned
   Ledger ledger_;
 };
 

@@ -1,5 +1,6 @@
 // The end of a step: tokens are appended, pages named and given back, sequences ended.
 #include <algorithm>
+#include <new>
 
 #include "engine/scheduler.h"
 
@@ -16,7 +17,11 @@ void Scheduler::commit(const Batch& batch, const StepRecord& record) {
     committed_.push_back(&s);
     s.computed = entry.computed();
     take_back(s, entry);
-    take_results(s, batch, entry, now);
+    try {
+      take_results(s, batch, entry, now);
+    } catch (const std::bad_alloc&) {
+      finish(s, FinishReason::kError, kOutOfMemory);
+    }
   }
   {
     Stopwatch watch(ledger_.prefix_ns());
@@ -44,7 +49,9 @@ void Scheduler::take_results(Sequence& s, const Batch& batch, const BatchEntry& 
     append(s, batch, token, now);
     if (s.finished) return;
   }
-  if (entry.complete)
+  if (entry.starved)
+    finish(s, FinishReason::kError, kOutOfMemory);
+  else if (entry.complete)
     finish(s, FinishReason::kStop);
   else if (entry.status != LogitsStatus::kOk)
     finish(s, FinishReason::kError,
@@ -83,19 +90,27 @@ void Scheduler::name_pages(Sequence& s) {
 }
 
 // The stream is closed at once; pages and slot go back when no planned step refers to them.
-void Scheduler::finish(Sequence& s, FinishReason reason, const std::string& error,
-                       std::int32_t stop_token) {
+void Scheduler::finish(Sequence& s, FinishReason reason, std::string_view error,
+                       std::int32_t stop_token) noexcept {
   s.finished = true;
-  Account account = ledger_.ended(s, reason, error);
+  Finish end{
+      .reason = reason, .error = {}, .seed = s.seed, .stop_token = stop_token, .account = {}};
+  try {
+    end.error = error;
+  } catch (const std::bad_alloc&) {
+    end.error = kOutOfMemory;  // so short that it needs no memory
+  }
+  end.account = ledger_.ended(s, reason, end.error);
   for (auto& f : s.forks) orphans_.push_back(std::move(f));
   s.forks.clear();
-  queue_.leave(s);
-  s.stream->close({reason, error, s.seed, stop_token, std::move(account)});
+  if (s.tenant >= 0) queue_.leave(s), --inside_;
+  s.stream->close(std::move(end));
 }
 
 void Scheduler::release(Sequence& s) {
   for (int g = 0; g < cache_.groups(); ++g) s.tables[g].release_all(cache_.pool(g));
   if (s.slot >= 0) free_slots_.push_back(s.slot);
+  if (s.slot >= 0 && !s.finished) queue_.unseat(s);
   s.slot = -1;
 }
 
@@ -107,22 +122,21 @@ void Scheduler::reap() {
   });
 }
 
-void Scheduler::abort_all(FinishReason reason, const std::string& error) {
-  auto end = [&](auto& list) {
-    for (auto& s : list) {
-      s->in_flight = 0;
-      for (auto& f : s->forks)
-        if (!f->finished) finish(*f, reason, error);
-      s->forks.clear();
-      if (!s->finished) finish(*s, reason, error);
-    }
-  };
-  end(running_);
-  reap();
-  end(queue_.waiting());
-  queue_.waiting().clear();
-  end(orphans_);
-  orphans_.clear();
+void Scheduler::abort(Sequence& s, FinishReason reason, std::string_view error) noexcept {
+  for (auto& f : s.forks)
+    if (!f->finished) finish(*f, reason, error);
+  s.forks.clear();
+  if (!s.finished) finish(s, reason, error);
+  release(s);
+}
+
+// From whatever state a step that failed has left them in.
+void Scheduler::abort_all(FinishReason reason, std::string_view error) noexcept {
+  for (auto* list : {&running_, &queue_.waiting(), &orphans_}) {
+    for (auto& s : *list)
+      if (s) abort(*s, reason, error);
+    list->clear();
+  }
 }
 
 }  // namespace vitrine

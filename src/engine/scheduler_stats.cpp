@@ -84,6 +84,9 @@ void Scheduler::check_integrity() const {
   }
   VT_CHECK(running_.size() + free_slots_.size() == static_cast<std::size_t>(plan_.sequences),
            "{} running, {} free slots", running_.size(), free_slots_.size());
+  queue_.check(static_cast<int>(std::count_if(running_.begin(), running_.end(), [](const auto& s) {
+    return !s->finished && s->slot >= 0;
+  })));
 }
 
 }  // namespace vitrine

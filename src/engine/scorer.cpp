@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "sampling/rng.h"
 
@@ -143,10 +144,7 @@ void Scorer::collect_deferred(Batch& batch, const Flight& flight) {
     if (device && !row.report) continue;
     const std::span<const float> values(logits, static_cast<std::size_t>(vocab_));
     logits += vocab_;
-    if (device)
-      report(row, *batch.entries[row.entry].sequence, values);
-    else
-      take_row(batch, row, values);
+    take_row(batch, row, values, device);
   }
 }
 
@@ -160,14 +158,20 @@ void Scorer::collect_now(Batch& batch) {
     auto* values = static_cast<const float*>(b_.read(logits.data, n * vocab_ * 4, staging_.data()));
     for (std::int64_t i = 0; i < n; ++i)
       take_row(batch, batch.scores[first + i],
-               {values + i * vocab_, static_cast<std::size_t>(vocab_)});
+               {values + i * vocab_, static_cast<std::size_t>(vocab_)}, false);
   }
 }
 
-void Scorer::take_row(Batch& batch, const ScoreRow& row, std::span<const float> logits) {
-  Sequence& s = *batch.entries[row.entry].sequence;
-  if (row.report) report(row, s, logits);
-  if (row.draw) draw(batch, row, logits);
+void Scorer::take_row(Batch& batch, const ScoreRow& row, std::span<const float> logits,
+                      bool drawn) {
+  BatchEntry& entry = batch.entries[row.entry];
+  if (entry.starved) return;
+  try {
+    if (row.report) report(row, *entry.sequence, logits);
+    if (row.draw && !drawn) draw(batch, row, logits);
+  } catch (const std::bad_alloc&) {
+    entry.starved = true;
+  }
 }
 
 void Scorer::report(const ScoreRow& row, Sequence& s, std::span<const float> logits) {

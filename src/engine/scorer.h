@@ -8,7 +8,8 @@
 // A sequence's history, matcher and reasoning limit advance only with tokens that were drawn.
 //
 // Engine thread only. After create() nothing allocates but what a request asks for (logits, best
-// tokens of its prompt) and masks of new states of a constraint.
+// tokens of its prompt) and masks of new states of a constraint. Where there is no memory for these,
+// the entry is starved, and the others do not notice.
 #pragma once
 
 #include <array>
@@ -75,7 +76,7 @@ class Scorer {
   void fetch_rows(const Batch& batch, std::int64_t first, std::int64_t n);
   void collect_deferred(Batch& batch, const Flight& flight);
   void collect_now(Batch& batch);
-  void take_row(Batch& batch, const ScoreRow& row, std::span<const float> logits);
+  void take_row(Batch& batch, const ScoreRow& row, std::span<const float> logits, bool drawn);
   void report(const ScoreRow& row, Sequence& s, std::span<const float> logits);
   void draw(Batch& batch, const ScoreRow& row, std::span<const float> logits);
   void add_token(Batch& batch, BatchEntry& entry, const DrawnToken& token);

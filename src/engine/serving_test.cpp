@@ -1,5 +1,7 @@
 // Sharing, preempting, cancelling, forking: whatever happens around a request, its tokens are those
 // of the same request alone, and the books of the pages are exact.
+#include <gmock/gmock.h>
+
 #include "engine/test_answers.h"
 
 namespace vitrine {
@@ -243,6 +245,42 @@ TEST(Serving, NanInPagesHarmsNobodyLater) {
     EXPECT_EQ(poisoned->wait().reason, FinishReason::kError);
     ASSERT_EQ(tokens_of(*good), expected);
   }
+}
+
+// Where a step as a whole throws, those that run are told, and the engine goes on as if they had never
+// been.
+TEST(Serving, AStepThatThrowsEndsWhatRunsAndNothingElse) {
+  for (int delay : {0, 1})
+    for (int fatal = 1; fatal < 6; ++fatal) {
+      auto engine = make_engine(cramped(delay));
+      int calls = 0;
+      Request bad = request(1, 40, 20);
+      bad.choices = 2;
+      bad.on_ready = [&calls, fatal] {
+        if (++calls == fatal) throw std::runtime_error("a hook failed");
+      };
+      auto first = *engine->submit_choices(bad);
+      auto second = *engine->submit_choices(request(2, 30, 20));
+      for (int i = 0; i < 200 && calls < fatal; ++i) engine->step();
+      ASSERT_EQ(calls >= fatal, true);
+      engine->check_integrity();
+      for (const auto& streams : {first, second})
+        for (const auto& stream : streams) {
+          EXPECT_EQ(stream->wait().reason, FinishReason::kError);
+          EXPECT_THAT(stream->wait().error, ::testing::HasSubstr("a hook failed"));
+        }
+      for (int used : engine->pages_used()) EXPECT_EQ(used, 0);
+      Request after = request(2, 30, 20);
+      auto again = *engine->submit_choices(after);
+      drain(*engine);
+      EXPECT_EQ(answer_of(*again[0]), alone(after, false)[0]);
+      std::uint64_t last = 0;
+      for (const StepRecord& record : engine->records()) {
+        EXPECT_GE(record.step, last) << "in order";
+        last = record.step + 1;
+      }
+      EXPECT_GT(last, 5u);
+    }
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ std::int64_t now_ns() {
 Stepper::Stepper(LoadedModel& loaded, Scheduler& scheduler, std::mutex& books, Records& records)
     : m_(loaded), scheduler_(scheduler), books_(books), records_(records) {
   const int flights = m_.options.commit_delay + 2;
-  in_flight_.reserve(flights);
+  in_flight_.reserve(flights), spare_.reserve(flights);
   for (int i = 0; i < flights; ++i) {
     Flight& flight = spare_.emplace_back();
     flight.record.entries.reserve(m_.plan.sequences);
@@ -25,19 +25,24 @@ Stepper::Stepper(LoadedModel& loaded, Scheduler& scheduler, std::mutex& books, R
 }
 
 bool Stepper::step() {
-  Flight flight = std::move(spare_.back());
+  Flight& flight = in_flight_.emplace_back(std::move(spare_.back()));
   spare_.pop_back();
   bool settle = plan(flight);
   if (flight.batch.empty()) {
     spare_.push_back(std::move(flight));
+    in_flight_.pop_back();
     if (in_flight_.empty()) return false;
     commit(0);
     return true;
   }
   settle = launch(flight) || settle;
-  in_flight_.push_back(std::move(flight));
   commit(settle ? 0 : m_.options.commit_delay);
   return true;
+}
+
+void Stepper::abandon() noexcept {
+  for (Flight& flight : in_flight_) spare_.push_back(std::move(flight));
+  in_flight_.clear();
 }
 
 bool Stepper::plan(Flight& flight) {
@@ -84,8 +89,7 @@ void Stepper::collect(Flight& flight) {
 // Commits until `keep` steps are left in flight.
 void Stepper::commit(int keep) {
   while (static_cast<int>(in_flight_.size()) > keep) {
-    Flight flight = std::move(in_flight_.front());
-    in_flight_.erase(in_flight_.begin());
+    Flight& flight = in_flight_.front();
     if (!flight.collected) collect(flight);
     StepRecord& r = flight.record;
     const std::int64_t start = now_ns();
@@ -98,6 +102,7 @@ void Stepper::commit(int keep) {
     r.commit_ns = now_ns() - start;
     records_.add(r);
     spare_.push_back(std::move(flight));
+    in_flight_.erase(in_flight_.begin());
   }
 }
 

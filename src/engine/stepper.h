@@ -21,8 +21,10 @@ class Stepper {
   // the model computes.
   Stepper(LoadedModel& loaded, Scheduler& scheduler, std::mutex& books, Records& records);
 
-  // One step. False when there was nothing to do.
+  // One step. False when there was nothing to do. When it throws, sequences may be anywhere between
+  // two steps: abandon(), then end them all.
   bool step();
+  void abandon() noexcept;  // the steps in flight
   // No step is planned that is not committed.
   bool settled() const { return in_flight_.empty(); }
   // The next step does not follow at once: the device may be idle before it.
