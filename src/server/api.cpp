@@ -1,6 +1,7 @@
 #include "server/api.h"
 
 #include "engine/engine.h"
+#include "server/http/key_limits.h"
 
 namespace vitrine {
 
@@ -31,6 +32,7 @@ void Api::attach(Engine& served) {
   vocab = served.info().vocab;
   context = served.memory().context;
   fingerprint = fmt::format("vitrine-{}-{}", version, served.info().backend);
+  loaded.store(true, std::memory_order_release);
 }
 
 HttpService api_service(Api& api) {
@@ -39,7 +41,11 @@ HttpService api_service(Api& api) {
     for (const char* path : endpoint->paths)
       out.routes.push_back(
           {endpoint->method, path,
-           [&api, handle = endpoint->handle](Exchange& exchange) { return handle(api, exchange); },
+           [&api, endpoint](Exchange& exchange) {
+             bool served = endpoint->while_loading || api.loaded.load(std::memory_order_acquire);
+             return served ? endpoint->handle(api, exchange)
+                           : send_reply(exchange, {still_loading(), {{"Retry-After", "1"}}});
+           },
            endpoint->open});
   out.write_error = [](const HttpError& error) {
     return HttpBody{"application/json", error_body(transport_error(error))};
@@ -48,8 +54,33 @@ HttpService api_service(Api& api) {
 }
 
 asio::awaitable<void> send_reply(Exchange& exchange, Reply reply) {
-  co_await exchange.reply(reply.status, reply.content_type, std::move(reply.body),
-                          std::move(reply.headers));
+  if (reply.more && !exchange.hold(reply.held)) reply = too_many_answers_reply();
+  if (!reply.more) {
+    co_await exchange.reply(reply.status, reply.content_type, std::move(reply.body),
+                            std::move(reply.headers));
+    co_return;
+  }
+  co_await exchange.begin(reply.content_type, std::move(reply.headers));
+  for (bool more = true; more;) {
+    bool sent = co_await exchange.send(std::move(reply.body));
+    if (!sent) co_return;
+    reply.body.clear();
+    auto job = [&reply] { return reply.more(reply.body); };
+    more = co_await exchange.on_worker(job);
+  }
+  bool sent = co_await exchange.send(std::move(reply.body));
+  if (sent) co_await exchange.end();
+}
+
+Reply too_many_answers_reply() {
+  return {transport_error(too_many_answers()), {{"Retry-After", "1"}}};
+}
+
+std::optional<Reply> take_tokens(const HttpRequest& request, std::int64_t tokens) {
+  if (!request.use) return std::nullopt;
+  auto over = request.use->take_tokens(tokens);
+  if (!over) return std::nullopt;
+  return Reply(transport_error(over->error), std::move(over->headers));
 }
 
 Reply refusal(const Api& api, const Error& error) {

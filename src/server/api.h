@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/swappable.h"
 #include "engine/account.h"
 #include "engine/pooling.h"
 #include "sampling/params.h"
@@ -41,9 +42,10 @@ class LiveStreams {
   std::uint64_t next_ = 1;
 };
 
-// Constant while requests are served, but for the last part. Outlives the HTTP server.
+// Constant while requests are served, but for the last part. Outlives the HTTP server. Until the
+// engine is there only endpoints that say so are served (Endpoint::while_loading).
 struct Api {
-  Engine* engine = nullptr;              // by attach(), before the first request
+  Engine* engine = nullptr;              // by attach()
   int vocab = 0, context = 0;            // the engine's
   std::string fingerprint;               // "vitrine-0.1.0-cpu"
   const Tokenizer* tokenizer = nullptr;  // null: the model has none
@@ -52,24 +54,31 @@ struct Api {
   SamplingParams defaults;  // flags over the model's own; requests are laid over them
   static constexpr int kDefaultBacklog = 1024;
   int stream_backlog = kDefaultBacklog;  // tokens that a slow reader may leave unread
-  bool isolate_keys = false;  // API keys share no cached pages and see only their own requests
+  bool share_cache = false;              // API keys share cached pages and compiled constraints
   std::optional<std::chrono::milliseconds> default_timeout;
   Pooling pooling = Pooling::kMean;  // of embeddings, where a request does not say
   std::int64_t started_unix = 0;
   std::function<HttpCounts()> http_counts;  // may be empty
 
+  std::atomic<bool> loaded{false};  // by attach(), after all that it sets
+  std::atomic<std::int64_t> load_bytes{0}, load_bytes_total{0};
+  // Names of files that were overwritten while they are served; null: none.
+  Swappable<const std::vector<std::string>> changed_files;
   std::atomic<bool> draining{false};
-  std::atomic<std::int64_t> embedding_floats{0};  // of answers in work
   LiveStreams live;
   ConstraintSource constraints;
 
-  // After `version`.
+  // After `version`. Requests may already come in.
   void attach(Engine& served);
-  // Whether `tenant` may see what the account says.
-  bool visible(const Account& account, const std::string& tenant) const {
-    return !isolate_keys || account.tenant == tenant;
-  }
+  // Whose cached pages and constraints a tenant's requests may find: what is cached under another
+  // scope cannot be told from what is not cached.
+  std::string scope(const std::string& tenant) const { return share_cache ? "" : tenant; }
 };
+
+// Whether a request may see what the account says.
+inline bool visible(const Account& account, const HttpRequest& http) {
+  return http.rights.is_operator || account.tenant == http.tenant;
+}
 
 // A path of the API, or several that one handler serves.
 struct Endpoint {
@@ -78,13 +87,15 @@ struct Endpoint {
   // A coroutine on the connection's strand; what takes over a millisecond goes to a worker.
   asio::awaitable<void> (*handle)(Api& api, Exchange& exchange);
   bool open = false;  // answers without an API key
+  // Answers before the engine is there, and does without it. The others get 503 until then.
+  bool while_loading = false;
 };
 std::span<const Endpoint* const> all_endpoints();
 
 // All endpoints, and errors in OpenAI's shape.
 HttpService api_service(Api& api);
 
-// A whole answer: JSON, unless it says otherwise.
+// An answer: JSON, unless it says otherwise.
 struct Reply {
   Reply(std::string json) : body(std::move(json)) {}
   Reply(const ApiError& error, Headers more = {})
@@ -93,8 +104,17 @@ struct Reply {
   std::string content_type = "application/json";
   std::string body;
   Headers headers;
+  // Of a long body, what writes the rest (answer/pieces.h): appends some and says whether there is
+  // more; called on workers. `held`: bytes that it keeps.
+  std::function<bool(std::string& out)> more;
+  std::int64_t held = 0;
 };
 asio::awaitable<void> send_reply(Exchange& exchange, Reply reply);
+// There is no room for another answer.
+Reply too_many_answers_reply();
+// Tokens that the request is expected to cost, before it is submitted. A reply: over its key's
+// limit.
+std::optional<Reply> take_tokens(const HttpRequest& request, std::int64_t tokens);
 // The engine did not take the work; where its queue is full, with a Retry-After.
 Reply refusal(const Api& api, const Error& error);
 

@@ -59,6 +59,7 @@ class ApiTest : public ::testing::Test {
                                      const std::string& tenant = "") {
     auto x = std::make_unique<FakeExchange>(io, body);
     x->mutable_request().tenant = tenant;
+    if (!tenant.empty()) x->mutable_request().rights = {.is_operator = false, .min_priority = 0};
     begin(*x, path);
     finish();
     return x;

@@ -100,19 +100,26 @@ class FakeExchange : public Exchange {
     this->headers = std::move(headers);
     co_return;
   }
-  asio::awaitable<void> begin_events(Headers) override {
+  asio::awaitable<void> begin(std::string_view type, Headers) override {
     EXPECT_EQ(status, 0) << "two answers";
-    status = 200;
+    status = 200, content_type = type;
     streaming = true;
     co_return;
   }
+  bool hold(std::int64_t bytes) override {
+    if (bytes > most_held) return false;
+    held = bytes;
+    return true;
+  }
   asio::awaitable<bool> send(std::string frames) override {
     if (gone()) co_return false;
-    body += frames;
+    sent += frames.size();
+    largest = std::max(largest, frames.size());
+    if (keep) body += frames;
     if (leave_after_bytes > 0 && body.size() >= leave_after_bytes) gone_ = true;
     co_return !gone_;
   }
-  asio::awaitable<void> end_events() override {
+  asio::awaitable<void> end() override {
     ended = true;
     co_return;
   }
@@ -138,6 +145,10 @@ class FakeExchange : public Exchange {
   bool streaming = false, ended = false;
   std::string content_type, body;
   Headers headers;
+  std::int64_t held = 0, most_held = INT64_MAX;
+  bool keep = true;         // what is sent in pieces, in `body`
+  std::size_t sent = 0;     // bytes of it
+  std::size_t largest = 0;  // of the pieces
   std::size_t leave_after_bytes = 0;
   int worker_jobs = 0;       // jobs that a worker was given
   int leave_during_job = 0;  // the number of the job at whose end the client is gone; 0: none

@@ -40,8 +40,24 @@ ApiError engine_error(const Error& error) {
 }
 
 ApiError transport_error(const HttpError& error) {
-  return {error.status, error.status >= 500 ? "server_error" : "invalid_request_error",
-          error.message, "", error.code};
+  const char* type = error.status >= 500   ? "server_error"
+                     : error.status == 429 ? "rate_limit_error"
+                                           : "invalid_request_error";
+  return {error.status, type, error.message, "", error.code};
+}
+
+ApiError operator_only(std::string_view path) {
+  return {403, "permission_error",
+          fmt::format("{}: it tells about all keys, so a key with role=operator is needed", path),
+          "", "operator_only"};
+}
+
+ApiError still_loading() {
+  return {503, "server_error", "the model is being loaded; /ready has the progress", "", "loading"};
+}
+
+ApiError out_of_memory() {
+  return {503, "server_error", "there is no memory for this request now", "", "unavailable"};
 }
 
 ApiError shutting_down() {

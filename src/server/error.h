@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "server/http/http.h"
@@ -26,7 +27,12 @@ ApiError no_tokenizer();
 ApiError engine_error(const Error& error);
 // The transport refuses a request.
 ApiError transport_error(const HttpError& error);
+// What is about all keys needs an operator's.
+ApiError operator_only(std::string_view path);
+// While the model is being loaded.
+ApiError still_loading();
 // While the server drains, and of answers that this cut short.
 ApiError shutting_down();
+ApiError out_of_memory();
 
 }  // namespace vitrine

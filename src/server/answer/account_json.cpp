@@ -19,10 +19,9 @@ double ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
 }  // namespace
 
-json::object account_json(const Account& a) {
+json::object account_json(const Account& a, bool all) {
   const Timings& t = a.timings;
-  json::object out{{"id", a.id},
-                   {"label", a.label},
+  json::object out{{"label", a.label},
                    {"tenant", a.tenant},
                    {"choice", a.choice},
                    {"priority", a.priority},
@@ -40,16 +39,19 @@ json::object account_json(const Account& a) {
                    {"prefill_tok_s", t.prefill_tok_s},
                    {"decode_tok_s", t.decode_tok_s},
                    {"steps", a.steps},
-                   {"batch_mean", a.batch_mean},
-                   {"batch_max", a.batch_max},
                    {"pages", a.pages},
                    {"preemptions", a.preemptions},
                    {"recomputed_tokens", a.recomputed_tokens},
                    {"flops", a.flops},
-                   {"weight_bytes", a.weight_bytes},
                    {"kv_read_bytes", a.kv_read_bytes},
                    {"kv_write_bytes", a.kv_write_bytes},
                    {"cache", cache_json(a.cache)}};
+  if (all) {
+    out["id"] = a.id;
+    out["batch_mean"] = a.batch_mean;
+    out["batch_max"] = a.batch_max;
+    out["weight_bytes"] = a.weight_bytes;
+  }
   if (!a.error.empty()) out["error"] = a.error;
   return out;
 }
@@ -83,8 +85,8 @@ json::object pool_json(const PoolStats& p) {
           {"waste", p.waste()}};
 }
 
-json::object sequence_json(const SequenceStats& s) {
-  json::object out = account_json(s.account);
+json::object sequence_json(const SequenceStats& s, bool all) {
+  json::object out = account_json(s.account, all);
   out["state"] = sequence_state_name(s.state);
   out["age_ms"] = s.age_ms;
   out["computed"] = s.computed;
@@ -92,16 +94,18 @@ json::object sequence_json(const SequenceStats& s) {
   return out;
 }
 
-json::object step_json(const StepRecord& r, std::uint64_t sequence) {
-  json::object out{{"step", r.step},
-                   {"start_ns", r.start_ns},
+json::object step_json(const StepRecord& r, std::uint64_t sequence, bool all) {
+  json::object out{{"start_ns", r.start_ns},
                    {"plan_ms", ms(r.plan_ns)},
                    {"forward_ms", ms(r.forward_ns)},
                    {"sample_ms", ms(r.sample_ns)},
-                   {"commit_ms", ms(r.commit_ns)},
-                   {"prefill_tokens", r.prefill_tokens},
-                   {"decode_tokens", r.decode_tokens},
-                   {"sequences", r.entries.size()}};
+                   {"commit_ms", ms(r.commit_ns)}};
+  if (all) {
+    out["step"] = r.step;
+    out["prefill_tokens"] = r.prefill_tokens;
+    out["decode_tokens"] = r.decode_tokens;
+    out["sequences"] = r.entries.size();
+  }
   for (const StepEntry& e : r.entries) {
     if (e.sequence != sequence) continue;
     out["phase"] = e.phase == Phase::kPrefill ? "prefill" : "decode";

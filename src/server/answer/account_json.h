@@ -11,14 +11,15 @@
 
 namespace vitrine {
 
-json::object account_json(const Account& account);
+// `all`: also what tells about other requests, for which an operator's key is needed.
+json::object account_json(const Account& account, bool all);
 // Times between tokens, from when they were committed (nanoseconds): mean, p50, p95, max, and the
 // first of them one by one. Empty for fewer than two tokens.
 json::object token_latency_json(std::span<const std::int64_t> times_ns);
 json::object pool_json(const PoolStats& pool);
-json::object sequence_json(const SequenceStats& sequence);
+json::object sequence_json(const SequenceStats& sequence, bool all);
 // What the step did, and the part that `sequence` had in it.
-json::object step_json(const StepRecord& record, std::uint64_t sequence);
+json::object step_json(const StepRecord& record, std::uint64_t sequence, bool all);
 
 inline constexpr std::size_t kMaxListedLatencies = 4096;
 

@@ -1,24 +1,22 @@
 #include "server/answer/choice_reader.h"
 
 #include <algorithm>
-#include <atomic>
-#include <random>
 
+#include "sampling/rng.h"
 #include "server/answer/logprobs_json.h"
 
 namespace vitrine {
 namespace {
 
-// Nine letters and digits, as Mistral's templates require; unique in this process and hard to
-// guess.
+// Of one log probability in the answer: a token's text, its bytes, a number, names.
+constexpr std::size_t kLogprobJson = 80;
+
+// Nine letters and digits, as Mistral's templates require. Random, so that two of them do not tell
+// how many calls came between them.
 std::string new_call_id() {
-  static const std::uint64_t kSalt = std::random_device{}() * 0x9E3779B97F4A7C15ull;
-  static std::atomic<std::uint64_t> count{0};
-  std::uint64_t x = kSalt + ++count * 0x9E3779B97F4A7C15ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
   std::string out;
-  for (x ^= x >> 31; out.size() < 9; x /= 36) out += "0123456789abcdefghijklmnopqrstuvwxyz"[x % 36];
+  for (std::uint64_t x = draw_seed(); out.size() < 9; x /= 36)
+    out += "0123456789abcdefghijklmnopqrstuvwxyz"[x % 36];
   return out;
 }
 
@@ -139,6 +137,19 @@ Part ChoiceReader::take() {
   told_ = true;
   told_end_ = closed();
   return part;
+}
+
+std::size_t ChoiceReader::bytes() const {
+  std::size_t sum = events_.capacity() * sizeof(TokenEvent) +
+                    top_.capacity() * (sizeof(TokenLogprob) + kLogprobJson) +
+                    times_.capacity() * sizeof(std::int64_t) + output_.content.capacity() +
+                    output_.reasoning.capacity();
+  for (const CallPiece& piece : output_.calls) sum += sizeof piece + piece.arguments.capacity();
+  if (call_.request.prompt_logprobs && stream_ == first_)
+    sum += call_.prompts[prompt_].size() * (sizeof(float) + sizeof(std::vector<TokenLogprob>) +
+                                            static_cast<std::size_t>(call_.request.top_logprobs) *
+                                                (sizeof(TokenLogprob) + kLogprobJson));
+  return sum;
 }
 
 // They are complete once the prompt is: with the first token of any choice, or the end of the

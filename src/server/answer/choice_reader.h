@@ -43,6 +43,8 @@ class ChoiceReader {
   int reasoning_tokens() const { return reasoning_tokens_; }
   const std::vector<std::int64_t>& times() const { return times_; }
   TokenStream& stream() const { return *stream_; }
+  // Of memory, for what was read and not given out.
+  std::size_t bytes() const;
 
  private:
   const PromptLogprobs* prompt_logprobs() const;

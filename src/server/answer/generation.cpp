@@ -5,6 +5,8 @@
 #include "engine/engine.h"
 #include "server/answer/account_json.h"
 #include "server/answer/choice_reader.h"
+#include "server/answer/pieces.h"
+#include "server/http/key_limits.h"
 #include "server/request/json_fields.h"
 
 namespace vitrine {
@@ -18,6 +20,16 @@ std::int64_t unix_seconds() {
       .count();
 }
 
+// Cancels streams that did not get a reader.
+struct Canceller {
+  const std::vector<std::shared_ptr<TokenStream>>& streams;
+  bool armed = true;
+  ~Canceller() {
+    for (const auto& stream : streams)
+      if (armed) stream->cancel();
+  }
+};
+
 class Answer {
  public:
   Answer(Api& api, Exchange& exchange, const TextEndpoint& endpoint)
@@ -25,6 +37,7 @@ class Answer {
   // What still runs has no reader any more.
   ~Answer() {
     cancel();
+    settle();
     if (live_key_ != 0) api_.live.remove(live_key_);
   }
   Answer(const Answer&) = delete;
@@ -42,6 +55,14 @@ class Answer {
   void cancel() {
     for (const auto& choice : choices_) choice->stream().cancel();
   }
+  // Tells the key's limits what the answer has cost.
+  void settle() {
+    const auto& use = exchange_.request().use;
+    if (!use) return;
+    std::int64_t tokens = choices_.empty() ? 0 : prompt_tokens_;
+    for (const auto& choice : choices_) tokens += choice->tokens();
+    use->settle_tokens(tokens);
+  }
   void pump(std::size_t most) {
     for (auto& choice : choices_) choice->pump(most);
   }
@@ -56,17 +77,24 @@ class Answer {
       return c->tokens() > 0 || (c->closed() && c->finish().reason != FinishReason::kTimeout);
     });
   }
+  // Kept for an answer that is sent at its end.
+  std::size_t bytes() const {
+    std::size_t sum = 0;
+    for (const auto& choice : choices_) sum += choice->bytes();
+    return sum;
+  }
   std::string head(const char* object) const;
   json::object usage() const;
   json::object timings() const;
-  std::string whole();
+  // The whole answer; refers to this object.
+  Reply whole();
   std::string last_frames() const;
 
   Api& api_;
   Exchange& exchange_;
   const TextEndpoint& endpoint_;
   Call call_;  // from start() on; choices_ refer to it
-  std::int64_t created_ = 0;
+  std::int64_t created_ = 0, prompt_tokens_ = 0;
   std::string chunk_head_;  // the beginning of every frame
   std::vector<std::unique_ptr<ChoiceReader>> choices_;
   std::uint64_t live_key_ = 0;
@@ -89,6 +117,12 @@ std::optional<Reply> Answer::start(std::function<void()> waker) {
   call_ = std::move(parsed.call);
   call_.request.on_ready = std::move(waker);
   created_ = unix_seconds();
+  for (const auto& prompt : call_.prompts)
+    prompt_tokens_ += static_cast<std::int64_t>(prompt.size());
+  const auto answers = static_cast<std::int64_t>(call_.prompts.size()) * call_.request.choices;
+  if (auto over = take_tokens(exchange_.request(),
+                              prompt_tokens_ + answers * call_.request.max_tokens.value_or(0)))
+    return over;
   if (call_.stream) chunk_head_ = "data: " + head(endpoint_.chunk_object) + ",\"choices\":[";
   if (auto error = submit()) return refusal(api_, *error);
   return std::nullopt;
@@ -110,11 +144,14 @@ std::optional<Error> Answer::submit() {
       cancel();
       return streams.error();
     }
+    // What throws from here on leaves streams without a reader.
+    Canceller canceller{*streams};
     for (std::size_t i = 0; i < streams->size(); ++i)
       choices_.push_back(std::make_unique<ChoiceReader>(call_, std::move(texts[i]),
                                                         static_cast<int>(choices_.size()),
                                                         (*streams)[i], streams->front()));
     all.insert(all.end(), streams->begin(), streams->end());
+    canceller.armed = false;
   }
   live_key_ = api_.live.add(std::move(all));
   return std::nullopt;
@@ -123,18 +160,21 @@ std::optional<Error> Answer::submit() {
 // As the status before the headers are sent, as a frame after them.
 asio::awaitable<void> Answer::fail(ApiError error) {
   if (!headers_sent_) {
-    Reply reply(error);
+    Headers headers;
+    if (error.code == "unavailable") headers.emplace_back("Retry-After", "1");
+    Reply reply(error, std::move(headers));
     co_await send_reply(exchange_, std::move(reply));
     co_return;
   }
   std::string frame = "data: " + error_body(error) + "\n\n";
   bool sent = co_await exchange_.send(std::move(frame));
-  if (sent) co_await exchange_.end_events();
+  if (sent) co_await exchange_.end();
 }
 
 std::optional<ApiError> Answer::failure() const {
   for (const auto& choice : choices_) {
     if (!choice->failed()) continue;
+    if (choice->finish().error == kOutOfMemory) return out_of_memory();
     if (choice->finish().reason == FinishReason::kError)
       return ApiError{500, "server_error", choice->finish().error, "", "generation_failed"};
     return shutting_down();
@@ -160,22 +200,29 @@ asio::awaitable<void> Answer::answer() {
       co_return;
     }
     if (all_closed()) break;
+    if (!call_.stream && !exchange_.hold(static_cast<std::int64_t>(bytes()))) {
+      Reply reply = too_many_answers_reply();
+      co_await send_reply(exchange_, std::move(reply));
+      co_return;
+    }
     bool here = co_await exchange_.wait();
     if (!here) co_return;
   }
-  auto job = [this] { return call_.stream ? last_frames() : whole(); };
-  std::string rest = co_await exchange_.on_worker(job);
+  settle();
   if (!call_.stream) {
-    Reply reply(std::move(rest));
+    auto job = [this] { return whole(); };
+    Reply reply = co_await exchange_.on_worker(job);
     co_await send_reply(exchange_, std::move(reply));
     co_return;
   }
+  auto job = [this] { return last_frames(); };
+  std::string rest = co_await exchange_.on_worker(job);
   bool sent = co_await exchange_.send(std::move(rest));
-  if (sent) co_await exchange_.end_events();
+  if (sent) co_await exchange_.end();
 }
 
-// Sends a frame for each token that has text, all in one write; before the first the headers.
-// False: the client is gone.
+// Sends a frame for each token that has text, in one write or, where a slow reader has left many, in
+// pieces; before the first the headers. False: the client is gone.
 asio::awaitable<bool> Answer::send_news() {
   bool failed_at_once = !headers_sent_ && failure();
   if (failed_at_once || !has_begun()) co_return true;
@@ -190,6 +237,10 @@ asio::awaitable<bool> Answer::send_news() {
         frames += chunk_head_;
         frames += endpoint_.choice(call_, api_.tokenizer, choice->take(), true);
         frames += call_.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n";
+      }
+      if (frames.size() >= kPieceBytes) {
+        bool here = co_await exchange_.send(std::exchange(frames, {}));
+        if (!here) co_return false;
       }
       if (!choice->behind()) break;
       choice->pump(1);
@@ -229,7 +280,8 @@ json::object Answer::usage() const {
 json::object Answer::timings() const {
   json::array list;
   for (const auto& choice : choices_) {
-    json::object one = account_json(choice->finish().account);
+    json::object one =
+        account_json(choice->finish().account, exchange_.request().rights.is_operator);
     one["index"] = choice->index();
     one["completion_tokens"] = choice->completion_tokens();
     one["seed"] = choice->finish().seed;
@@ -239,15 +291,18 @@ json::object Answer::timings() const {
   return {{"choices", std::move(list)}};
 }
 
-std::string Answer::whole() {
-  std::string out = head(endpoint_.object) + ",\"choices\":[";
-  for (std::size_t i = 0; i < choices_.size(); ++i) {
-    if (i > 0) out += ',';
-    out += endpoint_.choice(call_, api_.tokenizer, choices_[i]->take(), false);
-  }
-  out += "],\"usage\":" + to_json(usage());
-  if (call_.timings) out += ",\"vitrine\":" + to_json(timings());
-  return out + "}";
+Reply Answer::whole() {
+  Pieces out;
+  out.add(head(endpoint_.object) + ",\"choices\":");
+  out.list(choices_.size(), [this](std::string& to, std::size_t i) {
+    to += endpoint_.choice(call_, api_.tokenizer, choices_[i]->take(), false);
+  });
+  out.add(1, [this](std::string& to, std::size_t) {
+    to += ",\"usage\":" + to_json(usage());
+    if (call_.timings) to += ",\"vitrine\":" + to_json(timings());
+    to += "}";
+  });
+  return reply_in_pieces(std::move(out), bytes());
 }
 
 std::string Answer::last_frames() const {

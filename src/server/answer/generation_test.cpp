@@ -1,6 +1,8 @@
 // How answers begin, fail and end: refusals, deadlines, full queues, clients that leave, shutdown.
+#include <map>
 #include <thread>
 
+#include "server/answer/pieces.h"
 #include "server/api_test_fixture.h"
 
 namespace vitrine {
@@ -49,6 +51,25 @@ TEST_F(ApiTest, AClientThatLeavesWhileItsRequestIsReadIsCancelled) {
     for (const Account& account : engine->accounts())
       EXPECT_EQ(account.reason, FinishReason::kCancelled) << path;
   }
+}
+
+// What a slow reader has left goes out in pieces, and no token is lost on the way.
+TEST_F(ApiTest, ABacklogOfAStreamIsSentInPieces) {
+  FakeExchange x(io, R"({"prompt":"abc","n":8,"max_tokens":120,"ignore_eos":true,"stream":true,
+                         "logprobs":5})");
+  begin(x, kComplete);
+  turn();
+  while (engine->step()) continue;
+  finish();
+  EXPECT_GT(x.sent, 4 * kPieceBytes);
+  EXPECT_LT(x.largest, kPieceBytes + 4096);
+  std::map<std::int64_t, std::string> texts;
+  for (const json::object& frame : frames(x))
+    for (const json::value& choice : frame.at("choices").as_array())
+      texts[choice.at("index").as_int64()] += text_of(choice);
+  const std::string expected = text(tokens({0, 4, 5, 6}, 120));
+  EXPECT_EQ(texts.size(), 8u);
+  for (const auto& [index, text] : texts) EXPECT_EQ(text, expected) << index;
 }
 
 TEST_F(ApiTest, BadRequestsAreRefusedInOpenaisShape) {

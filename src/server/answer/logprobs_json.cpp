@@ -30,14 +30,27 @@ std::span<const TokenLogprob> top_of(const Call& call, const Part& part, std::si
                                        : part.top.subspan(i * n, n);
 }
 
+// A list as text: an answer may have so many tokens that their JSON values would take far more.
+class TextList {
+ public:
+  void add(const json::value& item) {
+    text_ += text_.empty() ? '[' : ',';
+    text_ += to_json(item);
+  }
+  std::string take() { return text_.empty() ? "[]" : std::move(text_) + "]"; }
+
+ private:
+  std::string text_;
+};
+
 class LegacyList {
  public:
   LegacyList(const Tokenizer* tokenizer, std::size_t offset)
       : tokenizer_(tokenizer), offset_(offset) {}
 
   void add(std::int32_t id, json::value logprob, std::span<const TokenLogprob> top) {
-    tokens_.emplace_back(legacy_token(tokenizer_, id));
-    offsets_.emplace_back(offset_);
+    tokens_.add(json::value(legacy_token(tokenizer_, id)));
+    offsets_.add(offset_);
     if (tokenizer_ != nullptr && !tokenizer_->is_special(id))
       offset_ += count_characters(tokenizer_->piece(id));
     json::object best;
@@ -45,20 +58,19 @@ class LegacyList {
       if (t.token >= 0) best[legacy_token(tokenizer_, t.token)] = shown(t.logprob);
     // The token itself is always in the map, as OpenAI has it.
     if (!logprob.is_null()) best[legacy_token(tokenizer_, id)] = logprob;
-    top_.emplace_back(logprob.is_null() ? json::value() : json::value(std::move(best)));
-    logprobs_.push_back(std::move(logprob));
+    top_.add(logprob.is_null() ? json::value() : json::value(std::move(best)));
+    logprobs_.add(logprob);
   }
-  json::object take(bool with_top) {
-    return {{"tokens", std::move(tokens_)},
-            {"token_logprobs", std::move(logprobs_)},
-            {"top_logprobs", with_top ? json::value(std::move(top_)) : json::value()},
-            {"text_offset", std::move(offsets_)}};
+  std::string take(bool with_top) {
+    return fmt::format(R"({{"tokens":{},"token_logprobs":{},"top_logprobs":{},"text_offset":{}}})",
+                       tokens_.take(), logprobs_.take(), with_top ? top_.take() : "null",
+                       offsets_.take());
   }
 
  private:
   const Tokenizer* tokenizer_;
   std::size_t offset_;
-  json::array tokens_, logprobs_, top_, offsets_;
+  TextList tokens_, logprobs_, top_, offsets_;
 };
 
 json::object chat_token(const Tokenizer& tokenizer, std::int32_t id, float logprob) {
@@ -77,7 +89,7 @@ std::size_t count_characters(std::string_view text) {
   }));
 }
 
-json::object completion_logprobs(const Call& call, const Tokenizer* tokenizer, const Part& part) {
+std::string completion_logprobs(const Call& call, const Tokenizer* tokenizer, const Part& part) {
   LegacyList list(tokenizer, part.offset);
   if (part.prompt_logprobs != nullptr) {
     const PromptLogprobs& p = *part.prompt_logprobs;
@@ -93,17 +105,17 @@ json::object completion_logprobs(const Call& call, const Tokenizer* tokenizer, c
   return list.take(call.request.top_logprobs > 0);
 }
 
-json::object chat_logprobs(const Call& call, const Tokenizer* tokenizer, const Part& part) {
-  json::array content;
+std::string chat_logprobs(const Call& call, const Tokenizer* tokenizer, const Part& part) {
+  TextList content;
   for (std::size_t i = 0; i < part.tokens.size(); ++i) {
     json::object token = chat_token(*tokenizer, part.tokens[i].token, part.tokens[i].logprob);
     json::array top;
     for (const TokenLogprob& t : top_of(call, part, i))
       if (t.token >= 0) top.emplace_back(chat_token(*tokenizer, t.token, t.logprob));
     token["top_logprobs"] = std::move(top);
-    content.emplace_back(std::move(token));
+    content.add(std::move(token));
   }
-  return {{"content", std::move(content)}, {"refusal", nullptr}};
+  return fmt::format(R"({{"content":{},"refusal":null}})", content.take());
 }
 
 }  // namespace vitrine

@@ -17,8 +17,8 @@ std::size_t count_characters(std::string_view text);
 // {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, the prompt's first when it is
 // echoed. A token that is not whole characters is shown as "bytes:\xe2\x80", without a tokenizer as
 // "token_id:7".
-json::object completion_logprobs(const Call& call, const Tokenizer* tokenizer, const Part& part);
+std::string completion_logprobs(const Call& call, const Tokenizer* tokenizer, const Part& part);
 // {"content": [{"token", "logprob", "bytes", "top_logprobs"}], "refusal": null}
-json::object chat_logprobs(const Call& call, const Tokenizer* tokenizer, const Part& part);
+std::string chat_logprobs(const Call& call, const Tokenizer* tokenizer, const Part& part);
 
 }  // namespace vitrine

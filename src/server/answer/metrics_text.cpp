@@ -106,6 +106,13 @@ std::string metrics_text(const Metrics& m, const HttpCounts& http, const std::st
                static_cast<double>(http.accepted));
   page.counter("http_connections_refused_total", "Connections refused over the limit.",
                static_cast<double>(http.refused));
+  page.counter("http_connections_refused_by_address_total",
+               "Of those, because their address has too many.",
+               static_cast<double>(http.refused_by_address));
+  page.gauge("http_body_bytes", "Bytes of bodies of requests in work.",
+             static_cast<double>(http.body_bytes));
+  page.gauge("http_answer_bytes", "Bytes of answers that are not sent yet.",
+             static_cast<double>(http.answer_bytes));
   page.counter("http_requests_total", "HTTP requests.", static_cast<double>(http.requests));
   return page.take();
 }

@@ -39,6 +39,7 @@ TEST(MetricsText, HistogramsAreCumulative) {
 TEST(MetricsText, GaugesCountersAndLabels) {
   HttpCounts http;
   http.connections = 5;
+  http.body_bytes = 77, http.answer_bytes = 88, http.refused_by_address = 9;
   std::string text = metrics_text(sample(), http, "a\"b\\c\nd");
   const std::string label = "{model_name=\"a\\\"b\\\\c\\nd\"";
   EXPECT_THAT(text, HasSubstr("vitrine:num_requests_running" + label + "} 3\n"));
@@ -48,6 +49,9 @@ TEST(MetricsText, GaugesCountersAndLabels) {
   EXPECT_THAT(text, HasSubstr("vitrine:request_success_total" + label +
                               ",finished_reason=\"timeout\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("vitrine:http_connections" + label + "} 5\n"));
+  EXPECT_THAT(text, HasSubstr("vitrine:http_body_bytes" + label + "} 77\n"));
+  EXPECT_THAT(text, HasSubstr("vitrine:http_answer_bytes" + label + "} 88\n"));
+  EXPECT_THAT(text, HasSubstr("refused_by_address_total" + label + "} 9\n"));
 }
 
 // Each sample has a name that HELP and TYPE came before, each name once, each sample once.

@@ -1,4 +1,5 @@
 // POST /apply-template: the prompt of a chat request, without running it.
+#include "server/answer/pieces.h"
 #include "server/request/chat_request.h"
 
 namespace vitrine {
@@ -16,9 +17,15 @@ Reply apply_template(const Api& api, const HttpRequest& http) {
   if (auto error = fields.close()) return *error;
   auto prompt = api.chat->prompt(input);
   if (!prompt.ok()) return template_error(prompt.error());
-  return to_json(json::object{{"prompt", prompt->text.view()},
-                              {"tokens", json::array(prompt->ids.begin(), prompt->ids.end())},
-                              {"template", api.chat->origin()}});
+  auto text = std::make_shared<const std::string>(prompt->text.view());
+  auto ids = std::make_shared<const std::vector<std::int32_t>>(std::move(prompt->ids));
+  Pieces out;
+  out.add("{\"prompt\":").text(text).add(",\"tokens\":");
+  out.list(ids->size(), [ids](std::string& to, std::size_t i) {
+    fmt::format_to(std::back_inserter(to), "{}", (*ids)[i]);
+  });
+  out.add(",\"template\":" + to_json(json::value(api.chat->origin())) + "}");
+  return reply_in_pieces(std::move(out), text->size() + ids->capacity() * sizeof(std::int32_t));
 }
 
 }  // namespace

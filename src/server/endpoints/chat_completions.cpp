@@ -92,7 +92,7 @@ std::string message(const Part& part, bool delta) {
 std::string choice(const Call& call, const Tokenizer* tokenizer, const Part& part, bool delta) {
   std::string out = fmt::format("{{\"index\":{},\"{}\":{},\"logprobs\":", part.index,
                                 delta ? "delta" : "message", message(part, delta));
-  out += call.request.logprobs ? to_json(chat_logprobs(call, tokenizer, part)) : "null";
+  out += call.request.logprobs ? chat_logprobs(call, tokenizer, part) : "null";
   return out + finish_reason_json(part) + "}";
 }
 

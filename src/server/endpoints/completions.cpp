@@ -13,7 +13,7 @@ constexpr int kDefaultTokens = 16;  // as OpenAI has it
 void compile_constraint(const Api& api, JsonFields& fields,
                         const std::optional<ConstraintSpec>& spec, Request& r) {
   if (!spec || fields.error()) return;
-  auto made = api.constraints.compile(api.tokenizer, *spec);
+  auto made = api.constraints.compile(api.tokenizer, *spec, api.scope(r.tenant));
   if (made.ok())
     r.constraint = std::move(*made);
   else
@@ -53,7 +53,7 @@ std::string choice(const Call& call, const Tokenizer* tokenizer, const Part& par
     out += ",\"token_ids\":" + to_json(ids);
   }
   out += ",\"logprobs\":";
-  out += call.request.logprobs ? to_json(completion_logprobs(call, tokenizer, part)) : "null";
+  out += call.request.logprobs ? completion_logprobs(call, tokenizer, part) : "null";
   return out + finish_reason_json(part) + "}";
 }
 

@@ -6,6 +6,7 @@ namespace vitrine {
 namespace {
 
 using test::ApiTest;
+using test::FakeExchange;
 using ::testing::StartsWith;
 
 const std::string kComplete = "/v1/completions", kChat = "/v1/chat/completions";
@@ -150,6 +151,30 @@ TEST_F(ApiTest, WithoutATokenizerIdsGoInAndOut) {
             fmt::format("token_id:{}", ids[0]));
   EXPECT_EQ(call(kChat, R"({"messages":[{"role":"user","content":"hi"}]})")->status, 400);
   EXPECT_EQ(call("/tokenize", R"({"content":"a"})")->status, 400);
+}
+
+// Tokens that wait for the end of their answer count as its bytes.
+TEST_F(ApiTest, AnAnswerThatWouldKeepTooMuchIsRefused) {
+  const std::string body =
+      R"({"prompt":"abc","max_tokens":100,"ignore_eos":true,"logprobs":5,"n":4)";
+  auto enough = call(kComplete, body + "}");
+  EXPECT_EQ(enough->status, 200);
+  EXPECT_GE(enough->held, 4 * 99 * 5 * 8);
+  FakeExchange full(io, body + "}");
+  full.most_held = enough->held / 2;
+  begin(full, kComplete);
+  finish();
+  EXPECT_EQ(full.status, 503) << full.body;
+  EXPECT_THAT(full.headers, ::testing::Contains(::testing::Pair("Retry-After", "1")));
+  EXPECT_EQ(api.live.size(), 0u);
+  while (engine->step()) continue;
+  EXPECT_EQ(engine->pages_used()[0], 0);
+  // A stream keeps nothing.
+  FakeExchange stream(io, body + R"(,"stream":true})");
+  stream.most_held = 0;
+  begin(stream, kComplete);
+  finish();
+  EXPECT_EQ(stream.status, 200);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "engine/engine.h"
+#include "server/answer/pieces.h"
 #include "server/api.h"
+#include "server/http/key_limits.h"
 #include "server/request/json_fields.h"
 #include "server/request/limits.h"
 #include "server/request/prompt_fields.h"
@@ -98,7 +100,7 @@ class Embeddings {
       r.stream->cancel();
       api_.live.remove(r.key);
     }
-    api_.embedding_floats -= floats_;
+    if (const auto& use = exchange_.request().use) use->settle_tokens(submitted_tokens_);
   }
   Embeddings(const Embeddings&) = delete;
 
@@ -114,8 +116,6 @@ class Embeddings {
   std::optional<Reply> start(std::function<void()> waker);
   // More of them, on a worker.
   std::optional<Reply> submit();
-  // Whether the answer's values fit beside those of others.
-  bool reserve_floats();
   // What is left of a time that began when the request was read.
   std::chrono::milliseconds left(std::chrono::milliseconds all) const {
     auto passed = std::chrono::steady_clock::now() - began_;
@@ -124,7 +124,8 @@ class Embeddings {
   // Takes the vectors of those that have ended.
   std::optional<ApiError> collect();
   std::optional<ApiError> take(const Running& r);
-  std::string body() const;
+  // The answer; refers to this object.
+  Reply answer() const;
 
   Api& api_;
   Exchange& exchange_;
@@ -133,7 +134,8 @@ class Embeddings {
   std::size_t submitted_ = 0;
   std::vector<Running> running_;
   std::vector<std::vector<float>> vectors_;
-  std::int64_t tokens_ = 0, floats_ = 0;
+  std::int64_t tokens_ = 0, submitted_tokens_ = 0;
+  std::size_t held_ = 0;  // bytes of all vectors
 };
 
 std::optional<Reply> Embeddings::start(std::function<void()> waker) {
@@ -143,20 +145,13 @@ std::optional<Reply> Embeddings::start(std::function<void()> waker) {
   call_.request.on_ready = std::move(waker);
   began_ = std::chrono::steady_clock::now();
   vectors_.resize(call_.inputs.size());
-  if (reserve_floats()) return submit();
-  ApiError error{429, "rate_limit_error",
-                 fmt::format("input: {} values are asked for, and answers in work already have "
-                             "nearly {}, the most at one time",
-                             floats_, kMaxEmbeddingFloats),
-                 "input", "too_many_values"};
-  return Reply(error, {{"Retry-After", "1"}});
-}
-
-// One request may always run alone.
-bool Embeddings::reserve_floats() {
-  floats_ = static_cast<std::int64_t>(call_.inputs.size()) * call_.dimensions;
-  return api_.embedding_floats.fetch_add(floats_) + floats_ <= kMaxEmbeddingFloats ||
-         api_.embedding_floats == floats_;
+  std::int64_t tokens = 0;
+  for (const auto& input : call_.inputs) tokens += static_cast<std::int64_t>(input.size());
+  if (auto over = take_tokens(exchange_.request(), tokens)) return over;
+  const std::size_t floats = call_.inputs.size() * static_cast<std::size_t>(call_.dimensions);
+  held_ = floats * sizeof(float);
+  if (!exchange_.hold(static_cast<std::int64_t>(held_))) return too_many_answers_reply();
+  return submit();
 }
 
 // A full queue is no error while inputs of this request run: the others are submitted when these
@@ -167,10 +162,14 @@ std::optional<Reply> Embeddings::submit() {
     Request request = call_.request;
     request.prompt = call_.inputs[submitted_];  // a copy: a full queue does not give it back
     if (request.timeout) request.timeout = std::max(1ms, left(*request.timeout));
+    running_.reserve(running_.size() + 1);
     auto stream = api_.engine->submit(std::move(request));
     if (!stream.ok() && stream.error().code == ErrorCode::kBusy && !running_.empty()) break;
     if (!stream.ok()) return refusal(api_, stream.error());
-    running_.push_back({submitted_, *stream, api_.live.add({*stream})});
+    // No stream goes without a reader, should there be no memory.
+    running_.push_back({submitted_, *stream, 0});
+    submitted_tokens_ += static_cast<std::int64_t>(call_.inputs[submitted_].size());
+    running_.back().key = api_.live.add({*stream});
     std::vector<std::int32_t>().swap(call_.inputs[submitted_++]);
   }
   return std::nullopt;
@@ -180,6 +179,7 @@ std::optional<ApiError> Embeddings::take(const Running& r) {
   const Finish& finish = r.stream->wait();
   switch (finish.reason) {
     case FinishReason::kError:
+      if (finish.error == kOutOfMemory) return out_of_memory();
       return ApiError{500, "server_error", fmt::format("input[{}]: {}", r.input, finish.error), "",
                       "embedding_failed"};
     case FinishReason::kTimeout:
@@ -213,24 +213,21 @@ std::optional<ApiError> Embeddings::collect() {
   return error;
 }
 
-std::string Embeddings::body() const {
-  std::string out = "{\"object\":\"list\",\"data\":[";
-  out.reserve(static_cast<std::size_t>(floats_) * (call_.base64 ? 6 : 14));
-  for (std::size_t i = 0; i < vectors_.size(); ++i) {
-    out += fmt::format("{}{{\"object\":\"embedding\",\"index\":{},\"embedding\":", i > 0 ? "," : "",
-                       i);
-    out += call_.base64 ? '"' : '[';
-    if (call_.base64) append_base64(out, vectors_[i]);
+Reply Embeddings::answer() const {
+  Pieces out;
+  out.add("{\"object\":\"list\",\"data\":");
+  out.list(vectors_.size(), [this](std::string& to, std::size_t i) {
+    to += fmt::format("{{\"object\":\"embedding\",\"index\":{},\"embedding\":", i);
+    to += call_.base64 ? '"' : '[';
+    if (call_.base64) append_base64(to, vectors_[i]);
     for (std::size_t k = 0; k < vectors_[i].size() && !call_.base64; ++k)
-      fmt::format_to(std::back_inserter(out), "{}{}", k > 0 ? "," : "", vectors_[i][k]);
-    out += call_.base64 ? "\"}" : "]}";
-  }
-  out += "],\"model\":";
-  append_json(out, api_.model_name);
-  out +=
-      ",\"usage\":" + to_json(json::object{{"prompt_tokens", tokens_}, {"total_tokens", tokens_}}) +
-      "}";
-  return out;
+      fmt::format_to(std::back_inserter(to), "{}{}", k > 0 ? "," : "", vectors_[i][k]);
+    to += call_.base64 ? "\"}" : "]}";
+  });
+  out.add(",\"model\":" + to_json(json::value(api_.model_name)));
+  out.add(",\"usage\":" +
+          to_json(json::object{{"prompt_tokens", tokens_}, {"total_tokens", tokens_}}) + "}");
+  return reply_in_pieces(std::move(out), held_);
 }
 
 asio::awaitable<void> Embeddings::run() {
@@ -240,7 +237,9 @@ asio::awaitable<void> Embeddings::run() {
     bool here = co_await exchange_.wait();
     if (!here) co_return;
     if (auto error = collect()) {
-      reply.emplace(*error);
+      Headers headers;
+      if (error->status == 503) headers.emplace_back("Retry-After", "1");
+      reply.emplace(*error, std::move(headers));
     } else if (submitted_ < call_.inputs.size()) {
       auto more = [this] { return submit(); };
       reply = co_await exchange_.on_worker(more);
@@ -249,7 +248,7 @@ asio::awaitable<void> Embeddings::run() {
     }
   }
   if (!reply) {
-    auto job = [this] { return Reply(body()); };
+    auto job = [this] { return answer(); };
     reply = co_await exchange_.on_worker(job);
   }
   co_await send_reply(exchange_, std::move(*reply));

@@ -75,7 +75,6 @@ TEST_F(EmbeddingsTest, ManyInputsRunTogetherAndKeepTheirOrder) {
   for (const Account& a : engine->accounts()) most = std::max(most, a.batch_max);
   EXPECT_EQ(most, 8);
   EXPECT_EQ(api.live.size(), 0u);
-  EXPECT_EQ(api.embedding_floats, 0);
 }
 
 TEST_F(EmbeddingsTest, PoolingIsTheRequestsOrTheServers) {
@@ -154,7 +153,6 @@ TEST_F(EmbeddingsTest, AClientThatGoesAwayCancelsWhatRuns) {
   EXPECT_EQ(open, 0);
   EXPECT_EQ(x.status, 0);
   EXPECT_EQ(api.live.size(), 0u);
-  EXPECT_EQ(api.embedding_floats, 0);
   EXPECT_EQ(engine->pages_used()[0], 0);
   EXPECT_LT(engine->accounts().size(), 50u);
 }
@@ -169,12 +167,16 @@ TEST_F(EmbeddingsTest, TheTimeIsTheRequests) {
   EXPECT_EQ(x.status, 504) << x.body;
 }
 
-TEST_F(EmbeddingsTest, TooManyValuesAtOnceWait) {
-  api.embedding_floats = 32 << 20;
-  auto x = call(kEmbed, R"({"input":"a"})");
-  EXPECT_EQ(x->status, 429);
-  EXPECT_THAT(x->headers, ::testing::Contains(::testing::Pair("Retry-After", "1")));
-  EXPECT_EQ(api.embedding_floats, 32 << 20);
+TEST_F(EmbeddingsTest, VectorsCountAsBytesOfTheAnswer) {
+  auto x = call(kEmbed, R"({"input":["a","b","c"]})");
+  EXPECT_EQ(x->status, 200);
+  EXPECT_EQ(x->held, 3 * engine->info().dim * 4);
+  FakeExchange full(io, R"({"input":["a","b","c"]})");
+  full.most_held = x->held - 1;
+  begin(full, kEmbed);
+  finish();
+  EXPECT_EQ(full.status, 503);
+  EXPECT_THAT(full.headers, ::testing::Contains(::testing::Pair("Retry-After", "1")));
 }
 
 TEST_F(EmbeddingsTest, ShutdownRefusesNewWorkAndCutsTheRest) {

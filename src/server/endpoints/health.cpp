@@ -9,6 +9,6 @@ Reply health(const Api&, const HttpRequest&) { return std::string(R"({"status":"
 }  // namespace
 
 extern const Endpoint kEndpoint_health;
-const Endpoint kEndpoint_health{"GET", {"/health"}, reply_at_once<health>, true};
+const Endpoint kEndpoint_health{"GET", {"/health"}, reply_at_once<health>, true, true};
 
 }  // namespace vitrine

@@ -71,7 +71,7 @@ Reply info(const Api& api, const HttpRequest&) {
        {{"policy", now.policy},
         {"page_size", options.page_size},
         {"kv_type", dtype_name(options.kv_dtype)},
-        {"isolate_keys", api.isolate_keys}}},
+        {"share_cache", api.share_cache}}},
       {"embeddings", {{"dimensions", engine.info().dim}, {"pooling", pooling_name(api.pooling)}}},
       {"sampling_defaults", defaults_json(api.defaults)},
       {"memory", memory_json(engine.memory())}});

@@ -6,7 +6,8 @@
 namespace vitrine {
 namespace {
 
-Reply metrics(const Api& api, const HttpRequest&) {
+Reply metrics(const Api& api, const HttpRequest& request) {
+  if (!request.rights.is_operator) return operator_only(request.path);
   HttpCounts http = api.http_counts ? api.http_counts() : HttpCounts{};
   Reply out(metrics_text(api.engine->metrics(), http, api.model_name));
   out.content_type = "text/plain; version=0.0.4; charset=utf-8";

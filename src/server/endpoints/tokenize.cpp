@@ -1,5 +1,5 @@
 // POST /tokenize: text to token ids.
-#include "server/api.h"
+#include "server/answer/pieces.h"
 #include "server/request/json_fields.h"
 #include "tokenizer/tokenizer.h"
 
@@ -25,14 +25,19 @@ Reply tokenize(const Api& api, const HttpRequest& http) {
   fields.ignore({"model"});
   if (auto error = fields.close()) return *error;
   if (api.tokenizer == nullptr) return no_tokenizer();
-  std::vector<std::int32_t> ids = api.tokenizer->encode(*text, options);
-  json::object out{{"tokens", json::array(ids.begin(), ids.end())}, {"count", ids.size()}};
-  if (pieces) {
-    json::array list;
-    for (std::int32_t id : ids) list.emplace_back(api.tokenizer->piece(id));
-    out["pieces"] = std::move(list);
-  }
-  return to_json(out);
+  auto ids =
+      std::make_shared<const std::vector<std::int32_t>>(api.tokenizer->encode(*text, options));
+  Pieces out;
+  out.add("{\"tokens\":").list(ids->size(), [ids](std::string& to, std::size_t i) {
+    fmt::format_to(std::back_inserter(to), "{}", (*ids)[i]);
+  });
+  out.add(fmt::format(",\"count\":{}", ids->size()));
+  if (pieces)
+    out.add(",\"pieces\":").list(ids->size(), [ids, &api](std::string& to, std::size_t i) {
+      append_json(to, api.tokenizer->piece((*ids)[i]));
+    });
+  out.add("}");
+  return reply_in_pieces(std::move(out), ids->capacity() * sizeof(std::int32_t));
 }
 
 }  // namespace

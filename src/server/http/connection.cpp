@@ -5,6 +5,11 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <exception>
+#include <new>
+#include <stdexcept>
+#include <thread>
+
+#include "base/memory_reserve.h"
 
 namespace vitrine {
 namespace {
@@ -15,6 +20,7 @@ constexpr std::size_t kReadSize = 8 << 10;
 constexpr std::size_t kReadAhead = 64 << 10;
 constexpr auto kLinger = std::chrono::seconds(1);
 constexpr auto kHangUpCheck = std::chrono::milliseconds(200);
+constexpr auto kTryAgain = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -62,18 +68,23 @@ void Connection::read_ahead() {
 
 void Connection::read() {
   if (reading_ || gone()) return;
-  reading_ = true;
   start_read(read_buffer_);
+  reading_ = true;
 }
 
+// No session hears of an exception in here: what cannot go on is closed.
 void Connection::on_read(IoError error, std::size_t bytes) {
   reading_ = false;
-  if (error) {
-    ended_ = true;
-  } else if (!discarding_) {
-    input_.append(read_buffer_.data(), bytes);
+  try {
+    if (error) {
+      ended_ = true;
+    } else if (!discarding_) {
+      input_.append(read_buffer_.data(), bytes);
+    }
+    read_ahead();
+  } catch (const std::bad_alloc&) {
+    close();
   }
-  read_ahead();
   notify();
 }
 
@@ -94,18 +105,26 @@ asio::awaitable<Connection::Input> Connection::first_input(Clock::time_point dea
 }
 
 asio::awaitable<bool> Connection::write(std::string data) {
+  if (closed_ || write_failed_) co_return false;
   output_ = std::move(data);
   written_ = 0;
-  while (written_ < output_.size()) {
-    if (closed_ || write_failed_) co_return false;
-    writing_ = true;
-    start_write(std::string_view(output_).substr(written_));
-    bool in_time =
-        co_await until(Clock::now() + core_.options.write_timeout, [this] { return !writing_; });
-    if (!in_time) {
-      close();
-      co_await until(Clock::time_point::max(), [this] { return !writing_; });
+  try {
+    while (written_ < output_.size()) {
+      if (closed_ || write_failed_) co_return false;
+      start_write(std::string_view(output_).substr(written_));
+      writing_ = true;
+      bool in_time =
+          co_await until(Clock::now() + core_.options.write_timeout, [this] { return !writing_; });
+      if (!in_time) {
+        close();
+        co_await until(Clock::time_point::max(), [this] { return !writing_; });
+      }
     }
+  } catch (const std::bad_alloc&) {
+    // No timer to wait with. What is being written stays as long as the connection.
+    write_failed_ = true;
+    close();
+    throw;
   }
   output_ = {};
   co_return !write_failed_ && !closed_;
@@ -148,23 +167,30 @@ asio::awaitable<bool> Connection::wait_woken() {
   co_return !gone();
 }
 
-asio::awaitable<void> Connection::run_on_worker(std::function<void()> f) {
+asio::awaitable<void> Connection::run_on_worker(const HttpRequest& request,
+                                                std::function<void()> f) {
   // The job refers to this frame, which outlives it: the session waits here for `done`, and the
   // server joins the workers before it drops what still waits.
-  bool done = false;
+  std::atomic<bool> done = false;
   std::exception_ptr error;
-  asio::post(core_.workers, [this, &f, &done, &error, self = shared_from_this()] {
+  auto job = [&f, &done, &error, self = shared_from_this()] {
     try {
+      // Work that nobody waits for any more would only delay the end.
+      if (self->core_.stopping) throw std::runtime_error("the server has stopped");
       f();
     } catch (...) {
       error = std::current_exception();
     }
-    asio::post(strand_, [this, &done, self] {
-      done = true;
-      notify();
-    });
-  });
-  co_await until(Clock::time_point::max(), [&done] { return done; });
+    done = true;  // the frame may be gone from here on
+    insist([&self] { asio::post(self->strand_, [self] { self->notify(); }); });
+  };
+  core_.workers.post(request.tenant, request.rights.weight, std::move(job));
+  try {
+    co_await until(Clock::time_point::max(), [&done] { return done.load(); });
+  } catch (const std::bad_alloc&) {
+    // Not even a timer is to be had. The job must not lose this frame.
+    while (!done) std::this_thread::sleep_for(kTryAgain);
+  }
   if (error) std::rethrow_exception(error);
 }
 

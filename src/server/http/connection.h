@@ -19,9 +19,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/swappable.h"
+#include "server/http/byte_bound.h"
 #include "server/http/http.h"
+#include "server/http/key_limits.h"
 #include "server/http/security.h"
 #include "server/http/wake.h"
+#include "server/http/workers.h"
 
 namespace vitrine {
 
@@ -31,15 +35,16 @@ using Clock = std::chrono::steady_clock;
 struct ServerCore {
   HttpOptions options;
   HttpService service;
-  ApiKeys keys;
+  Swappable<const ApiKeys> keys;  // replaced by reload()
+  KeyLimits limits;
   AccessRules access;
-  asio::io_context workers;
+  Workers workers;
   std::shared_ptr<WakeHub> wakes = std::make_shared<WakeHub>();
   std::atomic<bool> draining{false};  // set by stop_accepting() and stop()
   std::atomic<bool> stopping{false};  // set by stop()
-  std::atomic<std::uint64_t> accepted{0}, refused{0}, requests{0};
+  std::atomic<std::uint64_t> accepted{0}, refused{0}, refused_by_address{0}, requests{0};
   std::atomic<int> connections{0};
-  std::atomic<std::int64_t> body_bytes{0};
+  ByteBound body_bytes, answer_bytes;
 };
 
 class Connection : public Wakeable, public std::enable_shared_from_this<Connection> {
@@ -72,7 +77,8 @@ class Connection : public Wakeable, public std::enable_shared_from_this<Connecti
 
   std::uint64_t begin_exchange();
   asio::awaitable<bool> wait_woken();
-  asio::awaitable<void> run_on_worker(std::function<void()> f);
+  // In the turn of the key that the request has.
+  asio::awaitable<void> run_on_worker(const HttpRequest& request, std::function<void()> f);
 
   // Ends our side, then reads and drops what the client still sends for a moment: closing with
   // unread bytes would reset the connection and could destroy the answer on its way.

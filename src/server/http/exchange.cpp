@@ -4,20 +4,25 @@
 #include "server/http/response.h"
 
 namespace vitrine {
+namespace {
+
+// Answers up to this size are sent with their head at once, and never refused.
+constexpr std::size_t kSmallAnswer = 64 << 10;
+
+}  // namespace
 
 ConnectionExchange::ConnectionExchange(Connection& connection)
     : connection_(connection), number_(connection.begin_exchange()) {}
 
-ConnectionExchange::~ConnectionExchange() { connection_.core().body_bytes -= held_; }
-
 bool ConnectionExchange::hold_body(std::int64_t bytes) {
   auto& core = connection_.core();
-  bool fits = (core.body_bytes += bytes - held_) <= core.options.max_bodies_bytes;
-  held_ = bytes;
-  if (fits) return true;
-  core.body_bytes -= held_;
-  held_ = 0;
-  return false;
+  return core.body_bytes.set(held_body_, request_.tenant, bytes, core.options.max_bodies_bytes);
+}
+
+bool ConnectionExchange::hold(std::int64_t bytes) {
+  auto& core = connection_.core();
+  return core.answer_bytes.set(held_answer_, request_.tenant, bytes,
+                               core.options.max_answers_bytes);
 }
 
 std::string ConnectionExchange::head(int status, Headers first, Headers headers) {
@@ -30,14 +35,18 @@ std::string ConnectionExchange::head(int status, Headers first, Headers headers)
   first.emplace_back("x-request-id", request_.id);
   first.emplace_back("X-Content-Type-Options", "nosniff");
   first.insert(first.end(), common_headers.begin(), common_headers.end());
+  if (request_.use) request_.use->add_headers(first);
   first.insert(first.end(), std::make_move_iterator(headers.begin()),
                std::make_move_iterator(headers.end()));
   return response_head(status, first);
 }
 
-asio::awaitable<bool> ConnectionExchange::write(std::string data) {
-  auto size = static_cast<std::int64_t>(data.size());
+asio::awaitable<bool> ConnectionExchange::write(std::string data, std::string more) {
+  auto size = static_cast<std::int64_t>(data.size() + more.size());
+  auto held = connection_.core().answer_bytes.take(request_.tenant, size);
   bool ok = co_await connection_.write(std::move(data));
+  if (ok && !more.empty()) ok = co_await connection_.write(std::move(more));
+  held.release();
   if (ok)
     bytes_ += size;
   else
@@ -51,14 +60,25 @@ asio::awaitable<void> ConnectionExchange::reply(int status, std::string_view con
     LogLine(LogLevel::kError, "second answer dropped").field("id", request_.id);
     co_return;
   }
+  const auto& core = connection_.core();
+  if (body.size() > kSmallAnswer &&
+      !core.answer_bytes.would_fit(request_.tenant, static_cast<std::int64_t>(body.size()),
+                                   core.options.max_answers_bytes)) {
+    body = {};
+    Headers later;
+    later.emplace_back("Retry-After", "1");
+    co_await refuse(too_many_answers(), std::move(later));
+    co_return;
+  }
   Headers first;
   if (!content_type.empty()) first.emplace_back("Content-Type", content_type);
   if (status != 204) first.emplace_back("Content-Length", std::to_string(body.size()));
   std::string data = head(status, std::move(first), std::move(headers));
-  if (request_.method != "HEAD" && status != 204) data += body;
-  body = {};
+  if (request_.method == "HEAD" || status == 204) body = {};
   state_ = State::kDone;
-  co_await write(std::move(data));
+  if (request_.use) request_.use->end();
+  if (body.size() <= kSmallAnswer) data += std::exchange(body, {});
+  co_await write(std::move(data), std::move(body));
 }
 
 asio::awaitable<void> ConnectionExchange::refuse(HttpError error, Headers headers) {
@@ -67,7 +87,12 @@ asio::awaitable<void> ConnectionExchange::refuse(HttpError error, Headers header
   co_await reply(error.status, body.content_type, std::move(body.text), std::move(headers));
 }
 
-asio::awaitable<void> ConnectionExchange::begin_events(Headers headers) {
+asio::awaitable<void> Exchange::begin_events() {
+  return begin("text/event-stream; charset=utf-8",
+               {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}});
+}
+
+asio::awaitable<void> ConnectionExchange::begin(std::string_view content_type, Headers headers) {
   if (state_ != State::kNone) {
     LogLine(LogLevel::kError, "second answer dropped").field("id", request_.id);
     co_return;
@@ -75,29 +100,30 @@ asio::awaitable<void> ConnectionExchange::begin_events(Headers headers) {
   chunked_ = http11;
   if (!chunked_) keep_alive = false;
   Headers first;
-  first.emplace_back("Content-Type", "text/event-stream; charset=utf-8");
-  first.emplace_back("Cache-Control", "no-cache");
-  first.emplace_back("X-Accel-Buffering", "no");
+  first.emplace_back("Content-Type", content_type);
   if (chunked_) first.emplace_back("Transfer-Encoding", "chunked");
-  state_ = State::kEvents;
+  state_ = State::kPieces;
+  request_.body = {};
+  hold_body(0);
   std::string data = head(200, std::move(first), std::move(headers));
   co_await write(std::move(data));
 }
 
-asio::awaitable<bool> ConnectionExchange::send(std::string frames) {
-  if (state_ != State::kEvents || gone() || request_.method == "HEAD") co_return false;
-  if (frames.empty()) co_return true;
+asio::awaitable<bool> ConnectionExchange::send(std::string piece) {
+  if (state_ != State::kPieces || gone() || request_.method == "HEAD") co_return false;
+  if (piece.empty()) co_return true;
   if (chunked_) {
-    frames.insert(0, fmt::format("{:x}\r\n", frames.size()));
-    frames += "\r\n";
+    piece.insert(0, fmt::format("{:x}\r\n", piece.size()));
+    piece += "\r\n";
   }
-  bool ok = co_await write(std::move(frames));
+  bool ok = co_await write(std::move(piece));
   co_return ok;
 }
 
-asio::awaitable<void> ConnectionExchange::end_events() {
-  if (state_ != State::kEvents) co_return;
+asio::awaitable<void> ConnectionExchange::end() {
+  if (state_ != State::kPieces) co_return;
   state_ = State::kDone;
+  if (request_.use) request_.use->end();
   if (chunked_ && request_.method != "HEAD") co_await write("0\r\n\r\n");
 }
 
@@ -113,7 +139,7 @@ std::function<void()> ConnectionExchange::waker() {
 asio::awaitable<bool> ConnectionExchange::wait() { return connection_.wait_woken(); }
 
 asio::awaitable<void> ConnectionExchange::run_on_worker(std::function<void()> f) {
-  return connection_.run_on_worker(std::move(f));
+  return connection_.run_on_worker(request_, std::move(f));
 }
 
 void ConnectionExchange::log() const {

@@ -11,13 +11,13 @@ namespace vitrine {
 class ConnectionExchange final : public Exchange {
  public:
   explicit ConnectionExchange(Connection& connection);
-  ~ConnectionExchange() override;
 
   asio::awaitable<void> reply(int status, std::string_view content_type, std::string body,
                               Headers headers = {}) override;
-  asio::awaitable<void> begin_events(Headers headers = {}) override;
-  asio::awaitable<bool> send(std::string frames) override;
-  asio::awaitable<void> end_events() override;
+  asio::awaitable<void> begin(std::string_view content_type, Headers headers = {}) override;
+  asio::awaitable<bool> send(std::string piece) override;
+  asio::awaitable<void> end() override;
+  bool hold(std::int64_t bytes) override;
   std::function<void()> waker() override;
   asio::awaitable<bool> wait() override;
   bool gone() const override { return connection_.gone(); }
@@ -43,9 +43,9 @@ class ConnectionExchange final : public Exchange {
   asio::awaitable<void> run_on_worker(std::function<void()> f) override;
 
  private:
-  enum class State { kNone, kEvents, kDone, kBroken };
+  enum class State { kNone, kPieces, kDone, kBroken };
   std::string head(int status, Headers first, Headers headers);
-  asio::awaitable<bool> write(std::string data);
+  asio::awaitable<bool> write(std::string data, std::string more = {});
 
   Connection& connection_;
   const std::uint64_t number_;
@@ -56,7 +56,7 @@ class ConnectionExchange final : public Exchange {
   bool refused_ = false;
   int status_ = 0;
   std::int64_t bytes_ = 0;  // of the answer, with its head
-  std::int64_t held_ = 0;
+  ByteBound::Share held_body_, held_answer_;
 };
 
 }  // namespace vitrine

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,31 +27,50 @@ struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;  // 0: any free one
   int io_threads = 1;
-  int worker_threads = 1;
-  std::string tls_certificate, tls_key;  // PEM files; both or neither
-  std::string api_keys_file;             // lines "KEY [NAME [WEIGHT]]"; none: no keys are asked for
-  std::vector<std::string> allow_hosts;  // beside loopback names and the bound address
+  int worker_threads = 2;
+  std::string tls_certificate, tls_key;   // PEM files; both or neither
+  std::string api_keys_file;              // see ApiKeys; none: no keys are asked for
+  std::vector<std::string> allow_hosts;   // beside loopback names and the bound address
   std::vector<std::string> cors_origins;  // that may read answers in a browser; "*": any
   std::int64_t max_body_bytes = 16 << 20;
-  std::int64_t max_bodies_bytes = 512 << 20;  // of all requests in work; over it: 503
+  std::int64_t max_bodies_bytes = 512 << 20;   // of all requests in work; over it: 503
+  std::int64_t max_answers_bytes = 512 << 20;  // of all answers that are not sent yet; over it: 503
   int max_header_bytes = 64 << 10;
   int max_headers = 100;
   int max_connections = 4096;
+  int max_connections_per_address = 2048;   // an IPv6 client is its /64
   std::chrono::seconds header_timeout{10};  // a request's head, from its first byte
-  std::chrono::seconds body_timeout{30};    // without a byte of the body
-  std::chrono::seconds idle_timeout{75};    // between two requests
-  std::chrono::seconds write_timeout{60};   // without the client taking a byte
+  // Without a byte of the body, and beyond it no slower than that many bytes a second on average:
+  // n bytes have body_timeout + n / min_body_rate.
+  std::chrono::seconds body_timeout{30};
+  int min_body_rate = 16 << 10;
+  std::chrono::seconds idle_timeout{75};   // between two requests
+  std::chrono::seconds write_timeout{60};  // without the client taking a byte
 };
+
+// What an API key allows. Without keys, everything.
+struct KeyRights {
+  double weight = 1;                                   // its share of the machine
+  bool is_operator = true;                             // sees what concerns other keys
+  int min_priority = std::numeric_limits<int>::min();  // the best that it may ask for
+  // 0: no limit.
+  int max_parallel_requests = 0;
+  int rpm_limit = 0;           // requests per minute
+  std::int64_t tpm_limit = 0;  // tokens per minute, of prompts and answers
+};
+
+class KeyUse;  // key_limits.h
 
 struct HttpRequest {
   std::string method;  // "GET"
   std::string path;    // as it was sent, without the query
   std::string query;
   std::string body;
-  std::string id;             // of this request: in the logs and in the x-request-id header
-  std::string tenant;         // name of the API key; empty without keys
-  double weight = 1;          // of the API key
-  std::string_view argument;  // what the route's trailing '*' stands for
+  std::string id;               // of this request: in the logs and in the x-request-id header
+  std::string tenant;           // name of the API key; empty without keys
+  KeyRights rights;             // of the API key
+  std::shared_ptr<KeyUse> use;  // counts against the key's limits; null: none do
+  std::string_view argument;    // what the route's trailing '*' stands for
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string_view header(std::string_view name) const;      // empty when absent
 };
@@ -64,19 +84,25 @@ class Exchange {
   virtual ~Exchange() = default;
   const HttpRequest& request() const { return request_; }
 
-  // The whole answer at once.
+  // The whole answer at once. A large one is a 503 where all answers would hold too much.
   virtual asio::awaitable<void> reply(int status, std::string_view content_type, std::string body,
                                       Headers headers = {}) = 0;
-  // An answer of server-sent events: the head, frames, the end. send() returns false when the
-  // client is gone or takes nothing for write_timeout (the connection is then closed), and for
-  // HEAD, which gets no frames; it waits while the client is slow. An answer without end_events()
-  // is cut off, so that the client can tell.
-  virtual asio::awaitable<void> begin_events(Headers headers = {}) = 0;
-  virtual asio::awaitable<bool> send(std::string frames) = 0;
-  virtual asio::awaitable<void> end_events() = 0;
+  // An answer in pieces: the head, pieces, the end. send() returns false when the client is gone or
+  // takes nothing for write_timeout (the connection is then closed), and for HEAD, which gets no
+  // body; it waits while the client is slow. An answer without end() is cut off, so that the client
+  // can tell. The request's body is gone once the answer has begun.
+  virtual asio::awaitable<void> begin(std::string_view content_type, Headers headers = {}) = 0;
+  virtual asio::awaitable<bool> send(std::string piece) = 0;
+  virtual asio::awaitable<void> end() = 0;
+  // As begin(), of server-sent events.
+  asio::awaitable<void> begin_events();
 
-  // Something that any thread may call to end a wait(): cheap, never blocks, allocates nothing once
-  // warm, and may outlive the exchange.
+  // Says how many bytes the handler keeps for the answer, beside what it has given to reply() or
+  // send(). False, and counted as none, where all answers together would be over max_answers_bytes.
+  virtual bool hold(std::int64_t bytes) = 0;
+
+  // Something that any thread may call to end a wait(): cheap, never blocks, allocates nothing, and
+  // may outlive the exchange.
   virtual std::function<void()> waker() = 0;
   // Until the waker was called since the last wait(), or the client is gone (then false).
   virtual asio::awaitable<bool> wait() = 0;
@@ -120,6 +146,8 @@ struct HttpBody {
 };
 // "message\n"
 HttpBody plain_error(const HttpError& error);
+// No room for another answer: answered with a Retry-After.
+HttpError too_many_answers();
 
 // What a server serves.
 struct HttpService {
@@ -130,8 +158,10 @@ struct HttpService {
 struct HttpCounts {
   int connections = 0;
   std::uint64_t accepted = 0, refused = 0;  // connections
+  std::uint64_t refused_by_address = 0;     // of those, because of their address
   std::uint64_t requests = 0;
-  std::int64_t body_bytes = 0;  // held by requests in work
+  std::int64_t body_bytes = 0;    // held by requests in work
+  std::int64_t answer_bytes = 0;  // held by answers that are not sent yet
 };
 
 class HttpServer {
@@ -141,13 +171,18 @@ class HttpServer {
   virtual ~HttpServer() = default;
   virtual int port() const = 0;
   virtual HttpCounts counts() const = 0;
-  // Serves until stop_accepting() has been called and everything has been answered, or stop().
-  virtual void run() = 0;
+  // Serves until stop_accepting() has been called and everything has been answered, or stop(). An
+  // error: it could not begin.
+  virtual Status run() = 0;
   // From any thread. No new connections; requests in work are finished, idle connections closed,
   // further requests on the open ones get 503.
   virtual void stop_accepting() = 0;
-  // Closes everything now.
+  // Closes everything now. Work that is on a worker is still waited for by run().
   virtual void stop() = 0;
+  // From any thread. Reads the files of API keys and of the certificate again. What is good takes
+  // the place of what was there, for requests and connections that begin from now on; the old stays
+  // where a file is not good. The log has what came of it.
+  virtual void reload() = 0;
 };
 
 }  // namespace vitrine

@@ -161,8 +161,35 @@ TEST_F(HttpTest, KeysGuardEverythingThatIsNotOpen) {
        {"/nothing", "/", "//health", "/health/", "/health/../hello", "/health;x"})
     expect_error(ask(server.port(), get(path)), 401);
   EXPECT_EQ(ask(server.port(), get("/tenant", "Authorization: Bearer sk-a\r\n")).body, "alice 2");
-  EXPECT_EQ(ask(server.port(), get("/tenant", "X-Api-Key: sk-b\r\n")).body, "key-2 1");
+  EXPECT_EQ(ask(server.port(), get("/tenant", "X-Api-Key: sk-b\r\n")).body, "key-18519d64 1");
   expect_error(ask(server.port(), get("/nothing", "Authorization: Bearer sk-a\r\n")), 404);
+}
+
+TEST_F(HttpTest, KeysHaveLimits) {
+  auto guarded = options();
+  guarded.api_keys_file = key_file("sk-a alice rpm_limit=2\nsk-b bob\n");
+  RunningServer server(guarded, routes());
+  std::filesystem::remove(guarded.api_keys_file);
+  auto post = [&](const char* key) {
+    return ask(server.port(), fmt::format("POST /echo HTTP/1.1\r\nHost: localhost\r\nx-api-key: "
+                                          "{}\r\nContent-Length: 2\r\n\r\nhi",
+                                          key));
+  };
+  for (const char* left : {"1", "0"}) {
+    auto answer = post("sk-a");
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.header("x-ratelimit-limit-requests"), "2");
+    EXPECT_EQ(answer.header("x-ratelimit-remaining-requests"), left);
+  }
+  auto over = post("sk-a");
+  expect_error(over, 429);
+  EXPECT_THAT(over.body, HasSubstr("rpm_limit of the key"));
+  EXPECT_EQ(over.header("x-ratelimit-remaining-requests"), "0");
+  EXPECT_GE(std::stoi(over.header("retry-after")), 25);
+  EXPECT_EQ(post("sk-b").status, 200) << "another key is not concerned";
+  EXPECT_EQ(post("sk-b").header("x-ratelimit-limit-requests"), "");
+  EXPECT_EQ(ask(server.port(), get("/hello", "x-api-key: sk-a\r\n")).status, 200)
+      << "looking does not count";
 }
 
 TEST_F(HttpTest, HostAndOriginOverTheWire) {
@@ -240,7 +267,7 @@ TEST_F(HttpTest, ErrorsLookAsTheServiceWritesThem) {
   };
   auto made = HttpServer::create(options(), std::move(service));
   ASSERT_TRUE(made.ok()) << made.error().message;
-  std::thread thread([&] { (*made)->run(); });
+  std::thread thread([&] { EXPECT_TRUE((*made)->run().ok()); });
   for (auto [path, body] : {std::pair{"/nothing", "404 unknown_url"},
                             {"/fail", "500 internal_error"},
                             {"/silent", "500 internal_error"}}) {
@@ -322,12 +349,15 @@ TEST_F(HttpTest, WhatCannotBeServedIsAnErrorThatNamesIt) {
 
 TEST_F(HttpTest, DrainEndsIdleConnectionsAndRun) {
   RunningServer server(options(), routes());
-  Client idle(server.port()), used(server.port()), begun(server.port());
+  Client idle(server.port()), used(server.port()), begun(server.port()), late(server.port());
   used.send(get("/hello"));
   EXPECT_EQ(used.response().status, 200);
   begun.send("GET /hello HTTP/1.1\r\nHo");
   EXPECT_TRUE(eventually([&] { return server->counts().requests == 2; }));
   server->stop_accepting();
+  // A first request that was on its way is told.
+  late.send(get("/hello"));
+  expect_error(late.response(), 503);
   EXPECT_TRUE(idle.ends());
   EXPECT_TRUE(used.ends());
   begun.send("st: localhost\r\n\r\n");
@@ -345,7 +375,7 @@ TEST_F(HttpTest, StoppingBeforeRunningAndLeavingNothingBehind) {
     ASSERT_TRUE(made.ok());
     if (i == 0) continue;
     i == 1 ? (*made)->stop() : (*made)->stop_accepting();
-    (*made)->run();
+    EXPECT_TRUE((*made)->run().ok());
   }
   {
     RunningServer server(options(), routes());

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "server/http/address_seats.h"
 #include "server/http/test_routes.h"
 
 namespace vitrine {
@@ -105,6 +106,30 @@ TEST_F(HttpTest, SlowClientsAreGivenUp) {
   EXPECT_EQ(used.rest(), "");
 }
 
+TEST_F(HttpTest, ABodyHasALeastRate) {
+  auto fast = options();
+  fast.body_timeout = 1s;
+  fast.min_body_rate = 1 << 20;
+  RunningServer server(fast, routes());
+  Client slow(server.port());
+  slow.send("POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n");
+  // Never a second without a byte, and never done.
+  std::string answer;
+  for (int i = 0; i < 300 && answer.empty(); ++i) {
+    slow.send("x");
+    answer = slow.receive(12, 100ms);
+  }
+  EXPECT_EQ(answer, "HTTP/1.1 408");
+  // One that keeps the rate has the time that its bytes take.
+  Client steady(server.port());
+  steady.send("POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3000000\r\n\r\n");
+  for (int i = 0; i < 15; ++i) {
+    steady.send(std::string(200'000, 'x'));
+    std::this_thread::sleep_for(100ms);
+  }
+  EXPECT_EQ(steady.response().body, "3000000");
+}
+
 TEST_F(HttpTest, SlowHeadGets408) {
   auto fast = options();
   fast.header_timeout = 1s;
@@ -139,6 +164,71 @@ TEST_F(HttpTest, TooManyConnections) {
   }
   EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
   EXPECT_EQ(ask(server.port(), get("/hello")).status, 200);
+}
+
+TEST_F(HttpTest, ConnectionsOfAnAddressAreBounded) {
+  auto few = options();
+  few.host = "0.0.0.0";
+  few.max_connections = 10;
+  few.max_connections_per_address = 2;
+  RunningServer server(few, routes());
+  {
+    std::vector<Client> held;
+    for (int i = 0; i < 2; ++i) {
+      held.emplace_back(server.port());
+      held.back().send(get("/hello"));
+      EXPECT_EQ(held.back().response().status, 200);
+    }
+    auto over = ask(server.port(), get("/hello"));
+    expect_error(over, 503);
+    EXPECT_EQ(over.header("retry-after"), "1");
+    EXPECT_EQ(server->counts().connections, 2);
+    EXPECT_EQ(server->counts().refused, 1u);
+    EXPECT_EQ(server->counts().refused_by_address, 1u);
+  }
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
+  EXPECT_EQ(ask(server.port(), get("/hello")).status, 200);
+}
+
+TEST(AddressSeats, AnIpv6NetworkIsOneClient) {
+  AddressSeats seats;
+  auto take = [&](const char* address) { return seats.take(asio::ip::make_address(address), 1); };
+  {
+    auto v4 = take("10.0.0.1"), v6 = take("2001:db8:1:2::1");
+    EXPECT_TRUE(v4 && v6);
+    EXPECT_FALSE(take("10.0.0.1"));
+    EXPECT_FALSE(take("::ffff:10.0.0.1"));
+    EXPECT_FALSE(take("2001:db8:1:2:ffff::9"));
+    EXPECT_TRUE(take("10.0.0.2"));
+    EXPECT_TRUE(take("2001:db8:1:3::1"));
+    auto moved = std::move(v4);
+    EXPECT_FALSE(take("10.0.0.1"));
+  }
+  EXPECT_TRUE(take("10.0.0.1"));
+  EXPECT_TRUE(take("2001:db8:1:2::1"));
+}
+
+// No error shows more than 200 bytes of what came.
+TEST_F(HttpTest, ErrorsShowLittleOfAHead) {
+  RunningServer server(options(), routes());
+  const std::string x(3000, 'Q');
+  for (const std::string& request :
+       {get("/" + x), get("/items/exact?" + x), x + " /hello HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET /hello " + x + "\r\nHost: localhost\r\n\r\n",
+        "DELETE /hello" + x + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET /hello HTTP/1.1\r\nHost: " + x + "\r\n\r\n",
+        get("/hello", "Origin: http://" + x + "\r\n"), get("/hello", "Expect: " + x + "\r\n"),
+        get("/hello", "Content-Length: " + x + "\r\n"),
+        get("/hello", "Transfer-Encoding: " + x + "\r\n"), get("/hello", x + " \r\n"),
+        get("/hello", "x-request-id: " + x + "\r\n"),
+        get("/hello", "Authorization: Bearer " + x + "\r\n")}) {
+    Client client(server.port());
+    client.send(request);
+    EXPECT_TRUE(client.receive_until("\r\n\r\n"));
+    client.finish();
+    EXPECT_TRUE(client.ends());
+    EXPECT_LE(std::count(client.rest().begin(), client.rest().end(), 'Q'), 200) << request;
+  }
 }
 
 TEST_F(HttpTest, OutOfDescriptorsIsSurvived) {

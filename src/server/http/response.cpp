@@ -70,6 +70,10 @@ HttpBody plain_error(const HttpError& error) {
   return {"text/plain; charset=utf-8", error.message + "\n"};
 }
 
+HttpError too_many_answers() {
+  return {503, "too many large answers are not read yet", "unavailable"};
+}
+
 std::string_view HttpRequest::header(std::string_view name) const {
   for (const auto& [key, value] : headers)
     if (key == name) return value;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <fstream>
 
 #include "server/http/head.h"
@@ -39,25 +38,62 @@ bool printable(std::string_view text) {
                      [](unsigned char c) { return c > 0x20 && c < 0x7f; });
 }
 
+constexpr int kMaxLevel = 1000;
+constexpr std::int64_t kMaxRate = 1'000'000'000'000;
+constexpr const char* kOptions =
+    "KEY [NAME [WEIGHT]] [OPTION=VALUE ..]: role=user or role=operator, weight=above 0 to 1000, "
+    "min_priority=-1000 to 1000, max_parallel_requests=1 to 1000000, rpm_limit=1 to 1000000000, "
+    "tpm_limit=1 to 1000000000000";
+
+template <typename T>
+bool read_number(std::string_view text, T min, T max, T& out) {
+  T value{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  if (!(value >= min && value <= max)) return false;
+  out = value;
+  return true;
+}
+
+bool set_option(KeyRights& rights, std::string_view name, std::string_view value) {
+  if (name == "role") {
+    rights.is_operator = value == "operator";
+    return value == "operator" || value == "user";
+  }
+  if (name == "weight") return read_number(value, 1e-6, kMaxWeight, rights.weight);
+  if (name == "min_priority") return read_number(value, -kMaxLevel, kMaxLevel, rights.min_priority);
+  if (name == "max_parallel_requests")
+    return read_number(value, 1, 1'000'000, rights.max_parallel_requests);
+  if (name == "rpm_limit") return read_number(value, 1, 1'000'000'000, rights.rpm_limit);
+  return name == "tpm_limit" && read_number<std::int64_t>(value, 1, kMaxRate, rights.tpm_limit);
+}
+
 Result<ApiKey> parse_key(std::string_view line, std::string_view what, int number) {
   auto fail = [&](std::string_view problem) {
     return make_error(ErrorCode::kMalformed, "{}: line {}: {}", what, number, problem);
   };
   auto parts = words(line);
-  if (parts.size() > 3) return fail("more than KEY [NAME [WEIGHT]]");
   if (!std::all_of(parts.begin(), parts.end(), printable))
     return fail("a character that is not printable ASCII");
-  ApiKey key{sha256(parts[0]), fmt::format("key-{}", number), 1};
-  if (parts.size() > 1) {
-    if (parts[1].size() > 64) return fail("the name has over 64 characters");
-    key.name = std::string(parts[1]);
-  }
-  if (parts.size() > 2) {
-    auto [end, error] =
-        std::from_chars(parts[2].data(), parts[2].data() + parts[2].size(), key.weight);
-    if (error != std::errc() || end != parts[2].data() + parts[2].size() ||
-        !std::isfinite(key.weight) || key.weight <= 0 || key.weight > kMaxWeight)
-      return fail(fmt::format("the weight is not a number above 0 and up to {}", kMaxWeight));
+  ApiKey key{sha256(parts[0]), {}, {.is_operator = false, .min_priority = 0}};
+  // An operator's priority is its own affair, unless the line says otherwise.
+  if (std::find(parts.begin() + 1, parts.end(), "role=operator") != parts.end())
+    key.rights.min_priority = -kMaxLevel;
+  std::size_t named = 1;  // words without a '=': KEY, NAME, WEIGHT
+  for (std::size_t at = 1; at < parts.size(); ++at) {
+    const std::size_t equals = parts[at].find('=');
+    bool good = true;
+    if (equals != parts[at].npos)
+      good = set_option(key.rights, parts[at].substr(0, equals), parts[at].substr(equals + 1));
+    else if (at != named++ || at > 2)
+      good = false;
+    else if (at == 2)
+      good = set_option(key.rights, "weight", parts[at]);
+    else if (parts[at].size() > 64)
+      return fail("the name has over 64 characters");
+    else
+      key.name = std::string(parts[at]);
+    if (!good) return fail(fmt::format("word {}: allowed {}", at + 1, kOptions));
   }
   return key;
 }
@@ -138,6 +174,7 @@ Result<ApiKeys> ApiKeys::load(const std::string& path) {
 Result<ApiKeys> ApiKeys::parse(std::string_view text, std::string_view what) {
   ApiKeys out;
   int number = 0;
+  std::vector<std::pair<std::size_t, int>> unnamed;  // index, line
   while (!text.empty()) {
     auto end = std::min(text.find('\n'), text.size());
     auto line = text.substr(0, end);
@@ -146,11 +183,24 @@ Result<ApiKeys> ApiKeys::parse(std::string_view text, std::string_view what) {
     auto start = line.find_first_not_of(" \t\r");
     if (start == line.npos || line[start] == '#') continue;
     VT_TRY(auto key, parse_key(line, what, number));
+    if (key.name.empty()) unnamed.emplace_back(out.keys_.size(), number);
     for (const auto& other : out.keys_)
       if (other.digest == key.digest)
         return make_error(ErrorCode::kMalformed, "{}: line {}: the same key as that of {}", what,
-                          number, other.name);
+                          number, other.name.empty() ? "another line" : other.name);
     out.keys_.push_back(std::move(key));
+  }
+  // By the key itself: the name must stay its own when lines are added or go (SIGHUP).
+  for (auto [index, line] : unnamed) {
+    const auto& digest = out.keys_[index].digest;
+    std::string name = "key-";
+    for (int i = 0; i < 4; ++i) name += fmt::format("{:02x}", static_cast<unsigned>(digest[i]));
+    for (const auto& other : out.keys_)
+      if (other.name == name)
+        return make_error(ErrorCode::kMalformed,
+                          "{}: line {}: without a name the key is {}, which is another's name",
+                          what, line, name);
+    out.keys_[index].name = name;
   }
   if (out.keys_.empty())
     return make_error(ErrorCode::kMalformed, "{}: there is no key in it", what);
@@ -188,6 +238,7 @@ const ApiKey* ApiKeys::authenticate(const HttpRequest& request) const {
 Result<AccessRules> AccessRules::make(const HttpOptions& options,
                                       const std::string& bound_address) {
   AccessRules out;
+  out.tls_ = !options.tls_certificate.empty();
   in6_addr v6;
   auto bound = to_lower(bracketed(bound_address));
   bool wildcard = bound == "0.0.0.0" || (is_v6(bound, &v6) && IN6_IS_ADDR_UNSPECIFIED(&v6));
@@ -232,15 +283,9 @@ bool AccessRules::host_allowed(std::string_view host) const {
 bool AccessRules::origin_allowed(std::string_view origin, std::string_view host) const {
   if (!cors_origin(origin).empty()) return true;
   auto text = to_lower(origin);
-  std::string_view default_port;
-  if (text.starts_with("http://")) {
-    default_port = "80";
-  } else if (text.starts_with("https://")) {
-    default_port = "443";
-  } else {
-    return false;
-  }
-  auto theirs = parse_authority(std::string_view(text).substr(text.find("//") + 2));
+  const std::string_view scheme = tls_ ? "https://" : "http://", default_port = tls_ ? "443" : "80";
+  if (!text.starts_with(scheme)) return false;
+  auto theirs = parse_authority(std::string_view(text).substr(scheme.size()));
   auto ours = parse_authority(host);
   if (!theirs || !ours) return false;
   if (theirs->port.empty()) theirs->port = default_port;

@@ -15,14 +15,15 @@ namespace vitrine {
 
 struct ApiKey {
   std::array<unsigned char, 32> digest;  // SHA-256; the key itself is not kept
-  std::string name;
-  double weight;
+  std::string name;                      // keys of one name are one tenant
+  KeyRights rights;
 };
 
 class ApiKeys {
  public:
-  // Lines "KEY [NAME [WEIGHT]]"; '#' starts a comment line. At least one key. Errors name the line
-  // and never show a key.
+  // Lines "KEY [NAME [WEIGHT]] [OPTION=VALUE ..]"; '#' starts a comment line. At least one key.
+  // Options: role (user, operator), weight, min_priority, max_parallel_requests, rpm_limit,
+  // tpm_limit. Errors name the line and never show a word of it, since that may be a key.
   static Result<ApiKeys> load(const std::string& path);
   static Result<ApiKeys> parse(std::string_view text, std::string_view what);
 
@@ -49,7 +50,8 @@ class AccessRules {
 
   // `host` is the value of the Host header: NAME or NAME:PORT.
   bool host_allowed(std::string_view host) const;
-  // An Origin that is the server's own (by its Host) or named by the options.
+  // An Origin that is the server's own (by its Host, and https only where the server itself speaks
+  // TLS) or named by the options.
   bool origin_allowed(std::string_view origin, std::string_view host) const;
   // What Access-Control-Allow-Origin says to `origin`; empty: nothing.
   std::string cors_origin(std::string_view origin) const;
@@ -58,6 +60,7 @@ class AccessRules {
   std::vector<Authority> allowed_;  // without a port: with any
   std::vector<std::string> origins_;
   bool any_origin_ = false;
+  bool tls_ = false;
   // Any IP literal is allowed: the server listens beyond loopback.
   bool literals_ = false;
 };

@@ -8,17 +8,47 @@
 namespace vitrine {
 namespace {
 
+TEST(ApiKeys, WithoutANameTheKeyStaysItsOwnWhenLinesCome) {
+  auto before = ApiKeys::parse("sk-one\nsk-two\n", "keys");
+  auto after = ApiKeys::parse("# new\nsk-zero\nsk-one\nsk-two\n", "keys");
+  ASSERT_TRUE(before.ok() && after.ok());
+  EXPECT_EQ(before->find("sk-two")->name, after->find("sk-two")->name);
+  EXPECT_NE(after->find("sk-zero")->name, before->find("sk-one")->name);
+}
+
 TEST(ApiKeys, ReadsNamesAndWeights) {
   auto keys =
       ApiKeys::parse("# all of them\n\nsk-one\r\n  sk-two  team-b\nsk-three c 2.5\n", "keys");
   ASSERT_TRUE(keys.ok()) << keys.error().message;
   ASSERT_NE(keys->find("sk-one"), nullptr);
-  EXPECT_EQ(keys->find("sk-one")->name, "key-3");
-  EXPECT_EQ(keys->find("sk-one")->weight, 1);
+  EXPECT_EQ(keys->find("sk-one")->name, "key-456f1612");
+  EXPECT_EQ(keys->find("sk-one")->rights.weight, 1);
   EXPECT_EQ(keys->find("sk-two")->name, "team-b");
-  EXPECT_EQ(keys->find("sk-three")->weight, 2.5);
+  EXPECT_EQ(keys->find("sk-three")->rights.weight, 2.5);
   for (const char* wrong : {"", "sk-on", "sk-one ", "sk-onee", "SK-ONE", "team-b", "#"})
     EXPECT_EQ(keys->find(wrong), nullptr) << wrong;
+}
+
+TEST(ApiKeys, ReadsRights) {
+  auto keys = ApiKeys::parse(
+      "a=b==\nsk-2 ops role=operator\nsk-3 app 2 min_priority=-5 max_parallel_requests=4 "
+      "rpm_limit=60 tpm_limit=100000\nsk-4 weight=0.5 role=user\nsk-5 low role=operator "
+      "min_priority=7\n",
+      "keys");
+  ASSERT_TRUE(keys.ok()) << keys.error().message;
+  auto rights = [&](const char* key) { return keys->find(key)->rights; };
+  EXPECT_FALSE(rights("a=b==").is_operator);
+  EXPECT_EQ(rights("a=b==").min_priority, 0);
+  EXPECT_TRUE(rights("sk-2").is_operator);
+  EXPECT_EQ(rights("sk-2").min_priority, -1000);
+  EXPECT_EQ(rights("sk-3").weight, 2);
+  EXPECT_EQ(rights("sk-3").min_priority, -5);
+  EXPECT_EQ(rights("sk-3").max_parallel_requests, 4);
+  EXPECT_EQ(rights("sk-3").rpm_limit, 60);
+  EXPECT_EQ(rights("sk-3").tpm_limit, 100000);
+  EXPECT_EQ(keys->find("sk-4")->name, "key-bb108040");
+  EXPECT_EQ(rights("sk-4").weight, 0.5);
+  EXPECT_EQ(rights("sk-5").min_priority, 7);
 }
 
 TEST(ApiKeys, ErrorsNameTheLineAndNeverTheKey) {
@@ -38,6 +68,18 @@ TEST(ApiKeys, ErrorsNameTheLineAndNeverTheKey) {
       {"secret1\xff", "printable"},
       {"secret1 " + std::string(65, 'n'), "64"},
       {"secret1 a\n#\nsecret1 b", "line 3"},
+      {"ok\nsecret1 a role=admin", "line 2: word 3: allowed"},
+      {"secret1 a role=", "role=operator"},
+      {"ok secret1=", "word 2"},
+      {"ok a 1 secret1", "word 4"},
+      {"secret1 a rpm_limit=0", "rpm_limit=1 to"},
+      {"secret1 a rpm_limit=1.5", "rpm_limit"},
+      {"secret1 a tpm_limit=-1", "tpm_limit"},
+      {"secret1 a max_parallel_requests=99999999999", "max_parallel_requests"},
+      {"secret1 a min_priority=-1001", "min_priority=-1000 to 1000"},
+      {"secret1 a weight=nan", "weight"},
+      {"secret1 a role=user b", "word 4"},
+      {"secret1\nok key-5b11618c", "line 1: without a name the key is key-5b11618c"},
       {"", "no key"},
       {"# secret1\n\n", "no key"},
   };
@@ -155,7 +197,9 @@ TEST(AccessRules, Origins) {
       {"http://localhost:8080", "localhost:8080", true, ""},
       {"http://localhost", "localhost", true, ""},
       {"http://localhost:80", "localhost", true, ""},
-      {"https://localhost", "localhost:443", true, ""},
+      {"https://localhost", "localhost", false, ""},
+      {"https://localhost", "localhost:443", false, ""},
+      {"https://localhost:8080", "localhost:8080", false, ""},
       {"http://localhost:8081", "localhost:8080", false, ""},
       {"http://127.0.0.1:8080", "localhost:8080", false, ""},
       {"http://app.example", "localhost:8080", false, ""},
@@ -176,6 +220,18 @@ TEST(AccessRules, Origins) {
   open.cors_origins = {"*"};
   EXPECT_TRUE(rules(open, "127.0.0.1").origin_allowed("null", "localhost"));
   EXPECT_EQ(rules(open, "127.0.0.1").cors_origin("https://any.example"), "*");
+}
+
+TEST(AccessRules, OriginOfAServerThatSpeaksTls) {
+  HttpOptions options;
+  options.tls_certificate = "cert.pem";
+  auto secure = rules(options, "127.0.0.1");
+  for (const char* host : {"localhost", "localhost:443"})
+    for (const char* origin : {"https://localhost", "https://localhost:443"})
+      EXPECT_TRUE(secure.origin_allowed(origin, host)) << origin << " " << host;
+  EXPECT_TRUE(secure.origin_allowed("https://localhost:8080", "localhost:8080"));
+  EXPECT_FALSE(secure.origin_allowed("http://localhost", "localhost"));
+  EXPECT_FALSE(secure.origin_allowed("http://localhost:8080", "localhost:8080"));
 }
 
 TEST(AccessRules, OptionsThatMakeNoSense) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
@@ -13,6 +12,8 @@
 #include <unordered_map>
 
 #include "base/log.h"
+#include "base/memory_reserve.h"
+#include "server/http/address_seats.h"
 #include "server/http/session.h"
 #include "server/http/stream.h"
 #include "server/http/tls.h"
@@ -66,17 +67,21 @@ class Server final : public HttpServer {
   Status open();
   int port() const override { return port_; }
   HttpCounts counts() const override;
-  void run() override;
+  Status run() override;
   void stop_accepting() override;
   void stop() override;
+  void reload() override;
 
  private:
+  Status load_keys();
+  Status load_tls();
   Status listen();
   void accept();
   void accepted(tcp::socket socket);
-  void start(tcp::socket socket, bool refuse);
-  void ended(Connection* connection, bool refuse);
+  struct Place;
+  void start(tcp::socket socket, std::unique_ptr<Place> place);
   void await_wakes();
+  void resume();
   void drain();
   void finish_when_idle();
   void run_io();
@@ -84,16 +89,42 @@ class Server final : public HttpServer {
 
   // io_ is destroyed before what is above it: its coroutines refer to that.
   ServerCore core_;
-  std::optional<asio::ssl::context> tls_;
-  std::mutex mutex_;  // connections_
+  Swappable<asio::ssl::context> tls_;  // null: no TLS
+  std::mutex mutex_;                   // connections_
   std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;
-  int refusing_ = 0;  // on control_
+  AddressSeats seats_;
+  std::atomic<int> refusing_ = 0;
   int port_ = 0;
   asio::io_context io_;
   asio::strand<asio::io_context::executor_type> control_;  // for what follows
   tcp::acceptor acceptor_;
   asio::steady_timer accept_timer_, stop_timer_;
   asio::posix::stream_descriptor wake_;
+  bool accepting_ = false, awaiting_ = false;  // the operation is under way
+};
+
+// A connection among those that are open, or that are being refused. It ends with the session,
+// also with one that is dropped.
+struct Server::Place {
+  Place(Server& server, bool refuse, AddressSeats::Seat seat)
+      : server(server), refuse(refuse), seat(std::move(seat)) {
+    ++count();
+  }
+  ~Place() {
+    if (connection != nullptr) {
+      std::lock_guard lock(server.mutex_);
+      server.connections_.erase(connection);
+    }
+    --count();
+    if (server.core_.draining) server.core_.wakes->nudge();  // for finish_when_idle()
+  }
+  Place(const Place&) = delete;
+  std::atomic<int>& count() { return refuse ? server.refusing_ : server.core_.connections; }
+
+  Server& server;
+  const bool refuse;
+  const AddressSeats::Seat seat;
+  Connection* connection = nullptr;
 };
 
 Status Server::open() {
@@ -106,18 +137,55 @@ Status Server::open() {
   VT_RETURN_IF_ERROR(positive("worker threads", options.worker_threads));
   VT_RETURN_IF_ERROR(positive("body limit", options.max_body_bytes));
   VT_RETURN_IF_ERROR(positive("header limit", options.max_header_bytes));
+  VT_RETURN_IF_ERROR(positive("limit of header fields", options.max_headers));
   VT_RETURN_IF_ERROR(positive("connection limit", options.max_connections));
+  VT_RETURN_IF_ERROR(
+      positive("connection limit of an address", options.max_connections_per_address));
+  VT_RETURN_IF_ERROR(positive("least rate of a body", options.min_body_rate));
   if (core_.wakes->descriptor() < 0)
     return make_error(ErrorCode::kUnavailable, "server: no eventfd to be had");
-  if (!options.api_keys_file.empty()) {
-    VT_TRY(core_.keys, ApiKeys::load(options.api_keys_file));
+  VT_RETURN_IF_ERROR(load_keys());
+  VT_RETURN_IF_ERROR(load_tls());
+  return listen();
+}
+
+Status Server::load_keys() {
+  auto keys = std::make_shared<ApiKeys>();
+  if (!core_.options.api_keys_file.empty()) {
+    VT_TRY(*keys, ApiKeys::load(core_.options.api_keys_file));
   }
+  core_.keys.set(std::move(keys));
+  return Ok{};
+}
+
+Status Server::load_tls() {
+  const auto& options = core_.options;
   if (options.tls_certificate.empty() != options.tls_key.empty())
     return make_error(ErrorCode::kInvalid, "TLS needs both a certificate and a key");
-  if (!options.tls_certificate.empty()) {
-    VT_RETURN_IF_ERROR(make_tls_context(options.tls_certificate, options.tls_key, tls_));
-  }
-  return listen();
+  if (options.tls_certificate.empty()) return Ok{};
+  VT_TRY(auto context, make_tls_context(options.tls_certificate, options.tls_key));
+  tls_.set(std::move(context));
+  return Ok{};
+}
+
+void Server::reload() {
+  auto attempt = [this](const std::string& file, Status (Server::*load)()) {
+    if (file.empty()) return;
+    std::string failure;
+    try {
+      if (Status status = (this->*load)(); !status.ok()) failure = status.error().message;
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    if (failure.empty())
+      LogLine(LogLevel::kInfo, "reloaded").field("file", file);
+    else
+      LogLine(LogLevel::kError, "cannot reload; what was loaded before stays")
+          .field("file", file)
+          .field("what", failure);
+  };
+  attempt(core_.options.api_keys_file, &Server::load_keys);
+  attempt(core_.options.tls_certificate, &Server::load_tls);
 }
 
 Status Server::listen() {
@@ -149,80 +217,74 @@ Status Server::listen() {
 }
 
 HttpCounts Server::counts() const {
-  return {core_.connections, core_.accepted, core_.refused, core_.requests, core_.body_bytes};
+  return {core_.connections,         core_.accepted, core_.refused,
+          core_.refused_by_address,  core_.requests, core_.body_bytes.total(),
+          core_.answer_bytes.total()};
 }
 
 void Server::accept() {
-  if (core_.draining) return;
+  if (core_.draining || accepting_) return;
   acceptor_.async_accept(asio::make_strand(io_), [this](IoError error, tcp::socket socket) {
-    if (error == asio::error::operation_aborted || core_.draining) return;
+    accepting_ = false;
+    // One that came just as draining began is told so.
     if (!error) {
       accepted(std::move(socket));
       return accept();
     }
+    if (error == asio::error::operation_aborted || core_.draining) return;
     if (error == asio::error::connection_aborted) return accept();
     // Out of descriptors or memory: try again when other connections may have ended.
     LogLine(LogLevel::kError, "cannot accept").field("what", error.message());
     accept_timer_.expires_after(kAcceptRetry);
     accept_timer_.async_wait([this](IoError cancelled) {
+      accepting_ = false;
       if (!cancelled) accept();
     });
+    accepting_ = true;
   });
+  accepting_ = true;
 }
 
 void Server::accepted(tcp::socket socket) {
   ++core_.accepted;
-  bool refuse = core_.connections >= core_.options.max_connections;
-  if (refuse) {
-    ++core_.refused;
-    if (refusing_ >= kMaxRefusing) return;
-    ++refusing_;
-  } else {
-    ++core_.connections;
-  }
+  IoError gone;
+  auto seat = seats_.take(socket.remote_endpoint(gone).address(),
+                          core_.options.max_connections_per_address);
+  if (!seat) ++core_.refused_by_address;
+  bool refuse = !seat || core_.connections >= core_.options.max_connections;
+  if (refuse && (++core_.refused, refusing_ >= kMaxRefusing)) return;
   try {
-    start(std::move(socket), refuse);
+    start(std::move(socket), std::make_unique<Place>(*this, refuse, std::move(seat)));
   } catch (const std::exception& error) {
     LogLine(LogLevel::kError, "cannot start a connection").field("what", error.what());
-    ended(nullptr, refuse);
   }
 }
 
-void Server::start(tcp::socket socket, bool refuse) {
+void Server::start(tcp::socket socket, std::unique_ptr<Place> place) {
+  const bool refuse = place->refuse;
   tune(socket);
   auto strand = socket.get_executor();
   std::shared_ptr<Connection> connection;
-  if (tls_)
+  // A connection keeps what it needs of the context.
+  if (auto tls = tls_.get())
     connection =
-        std::make_shared<StreamConnection<TlsStream>>(core_, strand, std::move(socket), *tls_);
+        std::make_shared<StreamConnection<TlsStream>>(core_, strand, std::move(socket), *tls);
   else
     connection = std::make_shared<StreamConnection<TcpStream>>(core_, strand, std::move(socket));
   {
     std::lock_guard lock(mutex_);
     connections_.emplace(connection.get(), connection);
+    place->connection = connection.get();
   }
-  auto finished = [this, connection, refuse](std::exception_ptr error) {
+  auto finished = [connection, place = std::move(place)](std::exception_ptr error) {
     if (error) {
       LogLine(LogLevel::kError, "connection failed");
       connection->close();
     }
-    asio::post(control_, [this, connection, refuse] { ended(connection.get(), refuse); });
   };
   asio::co_spawn(strand, serve(connection, refuse), std::move(finished));
   // stop() may have gone through the list just before.
   if (core_.stopping) connection->poke();
-}
-
-void Server::ended(Connection* connection, bool refuse) {
-  {
-    std::lock_guard lock(mutex_);
-    connections_.erase(connection);
-  }
-  if (refuse)
-    --refusing_;
-  else
-    --core_.connections;
-  finish_when_idle();
 }
 
 // With the acceptor, the timers and the hub quiet, io_ runs out of work and run() returns.
@@ -234,35 +296,54 @@ void Server::finish_when_idle() {
 }
 
 void Server::await_wakes() {
+  if (awaiting_) return;
   wake_.async_wait(asio::posix::stream_descriptor::wait_read, [this](IoError error) {
+    awaiting_ = false;
     if (error) return;
     core_.wakes->drain();
     await_wakes();
     finish_when_idle();  // its cancel() does not reach a wait that has already ended
   });
+  awaiting_ = true;
+}
+
+// Starts what is not under way: at first, and after an exception in a handler, which may have been
+// the one to start it again.
+void Server::resume() {
+  await_wakes();
+  accept();
+  finish_when_idle();
 }
 
 void Server::drain() {
-  IoError ignored;
+  IoError ignored, none_left;
+  // Who is connected, but not accepted yet, is told; closing the acceptor would reset them.
+  acceptor_.non_blocking(true, ignored);
+  while (acceptor_.is_open() && !core_.stopping) {
+    tcp::socket socket = acceptor_.accept(asio::make_strand(io_), none_left);
+    if (none_left) break;
+    accepted(std::move(socket));
+  }
   acceptor_.close(ignored);
   accept_timer_.cancel();
   std::lock_guard lock(mutex_);
   for (auto& [_, weak] : connections_)
-    if (auto connection = weak.lock()) connection->poke();
+    if (auto connection = weak.lock()) insist([&] { connection->poke(); });
 }
 
 void Server::stop_accepting() {
   core_.draining = true;
-  asio::post(control_, [this] {
+  auto leave = [this] {
     drain();
     finish_when_idle();
-  });
+  };
+  insist([&] { asio::post(control_, leave); });
 }
 
 void Server::stop() {
   core_.draining = true;
-  core_.stopping = true;
-  asio::post(control_, [this] {
+  if (core_.stopping.exchange(true)) return;
+  auto leave = [this] {
     drain();
     stop_timer_.expires_after(kStopGrace);
     stop_timer_.async_wait([this](IoError cancelled) {
@@ -271,10 +352,12 @@ void Server::stop() {
       io_.stop();
     });
     finish_when_idle();
-  });
+  };
+  insist([&] { asio::post(control_, leave); });
 }
 
 void Server::run_io() {
+  UseMemoryReserve reserve;
   for (;;) {
     try {
       io_.run();
@@ -282,6 +365,7 @@ void Server::run_io() {
     } catch (const std::exception& error) {
       LogLine(LogLevel::kError, "I/O handler failed").field("what", error.what());
     }
+    insist([this] { asio::post(control_, [this] { resume(); }); });
   }
 }
 
@@ -292,27 +376,30 @@ void Server::run_worker() {
   core_.workers.run();
 }
 
-void Server::run() {
+Status Server::run() {
+  fill_memory_reserve();
   // Posted before the threads start: run() returns at once when there is no work.
   asio::post(control_, [this] {
     wake_.assign(core_.wakes->descriptor());
-    await_wakes();
-    accept();
-    finish_when_idle();
+    resume();
   });
-  auto guard = asio::make_work_guard(core_.workers);
+  core_.workers.set_threads(core_.options.worker_threads);
   std::vector<std::thread> workers, io;
+  Status status = Ok{};
   try {
     for (int i = 0; i < core_.options.worker_threads; ++i)
       workers.emplace_back([this] { run_worker(); });
     for (int i = 1; i < core_.options.io_threads; ++i) io.emplace_back([this] { run_io(); });
-  } catch (const std::system_error& error) {
-    LogLine(LogLevel::kError, "cannot start all threads").field("what", error.what());
+  } catch (const std::exception& error) {
+    status = make_error(ErrorCode::kUnavailable, "cannot start {} worker and {} I/O threads: {}",
+                        core_.options.worker_threads, core_.options.io_threads, error.what());
+    stop();
   }
-  if (!workers.empty()) run_io();
+  run_io();
   for (auto& thread : io) thread.join();
-  guard.reset();
+  core_.workers.close();
   for (auto& thread : workers) thread.join();
+  return status;
 }
 
 }  // namespace

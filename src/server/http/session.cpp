@@ -1,9 +1,12 @@
 #include "server/http/session.h"
 
 #include <algorithm>
+#include <new>
 #include <random>
 
 #include "base/log.h"
+#include "base/memory_reserve.h"
+#include "base/utf8.h"
 #include "server/http/exchange.h"
 #include "server/http/head.h"
 #include "server/http/parser.h"
@@ -13,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxId = 64;
 constexpr auto kRefuseTimeout = std::chrono::seconds(1);
+constexpr const char* kNoMemory = "there is no memory for this request now";
 
 // Why a request is not handed to its route. Status 0: the client is gone; no answer.
 struct Refusal {
@@ -39,19 +43,14 @@ bool sane_id(std::string_view id) {
          });
 }
 
+// Random, so that two ids do not tell how many requests came between them.
 std::string new_id() {
-  static const std::uint64_t kProcess =
-      (std::uint64_t{std::random_device{}()} << 32) ^ std::random_device{}();
-  static std::atomic<std::uint64_t> count{0};
-  // splitmix64: one to one, so ids of a process differ.
-  std::uint64_t x = kProcess + (++count) * 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return fmt::format("req-{:016x}", x ^ (x >> 31));
+  std::random_device device;
+  return fmt::format("req-{:08x}{:08x}", device(), device());
 }
 
 std::string shown(const HttpRequest& request) {
-  return fmt::format("{} {}", request.method.substr(0, 32), request.path.substr(0, 200));
+  return fmt::format("{} {}", shortened(request.method), shortened(request.path, 100));
 }
 
 bool known_method(std::string_view method) {
@@ -111,6 +110,7 @@ class Session {
 
  private:
   asio::awaitable<bool> begins();
+  asio::awaitable<Verdict> read_request(ConnectionExchange& exchange, bool begun);
   asio::awaitable<Verdict> read_head(ConnectionExchange& exchange);
   asio::awaitable<Verdict> read_body(ConnectionExchange& exchange);
   asio::awaitable<void> handle(ConnectionExchange& exchange, const Route& route);
@@ -118,10 +118,12 @@ class Session {
   Verdict admit(ConnectionExchange& exchange);
   Verdict check_origin(ConnectionExchange& exchange);
   Verdict find_handler(ConnectionExchange& exchange);
+  Verdict count_request(HttpRequest& request);
 
   Connection& connection_;
   ServerCore& core_;
   const bool refuse_;
+  bool fresh_ = true;  // no request yet
   // Of the current request.
   std::unique_ptr<RequestParser> parser_;
   const Route* route_ = nullptr;
@@ -135,12 +137,17 @@ asio::awaitable<bool> Session::begins() {
   auto deadline = Clock::now() + idle;
   for (;;) {
     auto input = connection_.input();
-    if (input.starts_with("\r\n")) {
-      connection_.consume(2);
+    std::size_t blank = 0;  // all at once: each consume() moves what is left
+    while (input.substr(blank).starts_with("\r\n")) blank += 2;
+    if (blank > 0) {
+      connection_.consume(blank);
     } else if (!input.empty() && input != "\r") {
       co_return true;
     } else if (input.empty()) {
       auto got = co_await connection_.first_input(deadline);
+      // Who has just connected may be about to ask, and is told that it is too late.
+      if (got == Connection::Input::kEnded && fresh_ && core_.draining)
+        got = co_await connection_.more_input(0, Clock::now() + kRefuseTimeout);
       if (got != Connection::Input::kMore) co_return false;
     } else {
       auto got = co_await connection_.more_input(1, deadline);
@@ -151,9 +158,35 @@ asio::awaitable<bool> Session::begins() {
 
 asio::awaitable<Session::Next> Session::serve_one() {
   bool begun = co_await begins();
+  fresh_ = false;
   if (!begun && !refuse_) co_return Next::kClose;
+  fill_memory_reserve();
   ++core_.requests;
   ConnectionExchange exchange(connection_);
+  Verdict verdict;
+  bool starved = false;
+  try {
+    verdict = co_await read_request(exchange, begun);
+  } catch (const std::bad_alloc&) {
+    starved = true;
+  }
+  parser_.reset();
+  if (starved) {
+    verdict = unavailable(kNoMemory);
+    exchange.keep_alive = false;
+  }
+  if (verdict && verdict->error.status == 0) co_return Next::kClose;
+  if (verdict)
+    co_await exchange.refuse(std::move(verdict->error), std::move(verdict->headers));
+  else if (preflight_)
+    co_await preflight(exchange);
+  else
+    co_await handle(exchange, *route_);
+  exchange.log();
+  co_return exchange.complete() && exchange.keep_alive ? Next::kRequest : Next::kLinger;
+}
+
+asio::awaitable<Verdict> Session::read_request(ConnectionExchange& exchange, bool begun) {
   exchange.mutable_request().id = new_id();
   parser_ =
       std::make_unique<RequestParser>(core_.options.max_header_bytes, core_.options.max_body_bytes);
@@ -167,16 +200,7 @@ asio::awaitable<Session::Next> Session::serve_one() {
   }
   if (!verdict) verdict = admit(exchange);
   if (!verdict && !preflight_) verdict = co_await read_body(exchange);
-  parser_.reset();
-  if (verdict && verdict->error.status == 0) co_return Next::kClose;
-  if (verdict)
-    co_await exchange.refuse(std::move(verdict->error), std::move(verdict->headers));
-  else if (preflight_)
-    co_await preflight(exchange);
-  else
-    co_await handle(exchange, *route_);
-  exchange.log();
-  co_return exchange.complete() && exchange.keep_alive ? Next::kRequest : Next::kLinger;
+  co_return verdict;
 }
 
 asio::awaitable<Verdict> Session::read_head(ConnectionExchange& exchange) {
@@ -237,7 +261,12 @@ Verdict Session::check_origin(ConnectionExchange& exchange) {
   if (auto named = core_.access.cors_origin(origin); !named.empty()) {
     exchange.common_headers.emplace_back("Access-Control-Allow-Origin", named);
     exchange.common_headers.emplace_back("Access-Control-Expose-Headers",
-                                         "x-request-id, retry-after");
+                                         "x-request-id, retry-after, "
+                                         "x-ratelimit-limit-requests, "
+                                         "x-ratelimit-remaining-requests, "
+                                         "x-ratelimit-reset-requests, x-ratelimit-limit-tokens, "
+                                         "x-ratelimit-remaining-tokens, "
+                                         "x-ratelimit-reset-tokens");
     if (named != "*") exchange.common_headers.emplace_back("Vary", "Origin");
     preflight_ =
         request.method == "OPTIONS" && !request.header("access-control-request-method").empty();
@@ -249,21 +278,23 @@ Verdict Session::check_origin(ConnectionExchange& exchange) {
 Verdict Session::find_handler(ConnectionExchange& exchange) {
   auto& request = exchange.mutable_request();
   route_ = find_route(core_.service.routes, request);
-  if (!core_.keys.empty()) {
-    const ApiKey* key = core_.keys.authenticate(request);
+  if (auto keys = core_.keys.get(); !keys->empty()) {
+    const ApiKey* key = keys->authenticate(request);
     if (!key && !(route_ && route_->open))
       return refusal(
           {401, "a valid API key is needed: Authorization: Bearer KEY", "invalid_api_key"},
           {{"WWW-Authenticate", "Bearer"}});
     if (key) {
       request.tenant = key->name;
-      request.weight = key->weight;
+      request.rights = key->rights;
+    } else {
+      request.rights = {.is_operator = false};
     }
   }
   if (route_) {
     if (route_->path.ends_with('*'))
       request.argument = std::string_view(request.path).substr(route_->path.size() - 1);
-    return std::nullopt;
+    return count_request(request);
   }
   if (!known_method(request.method)) return refusal({501, "this method is not known here"});
   auto allowed = allowed_methods(core_.service.routes, request.path);
@@ -273,6 +304,15 @@ Verdict Session::find_handler(ConnectionExchange& exchange) {
       {{"Allow", allowed}});
 }
 
+// Requests that cause work count against the limits of their key; looking does not.
+Verdict Session::count_request(HttpRequest& request) {
+  if (request.tenant.empty() || route_->method == "GET") return std::nullopt;
+  std::optional<OverLimit> over;
+  request.use = core_.limits.begin(request.tenant, request.rights, over);
+  if (!over) return std::nullopt;
+  return refusal(std::move(over->error), std::move(over->headers));
+}
+
 asio::awaitable<Verdict> Session::read_body(ConnectionExchange& exchange) {
   if (parser_->done()) co_return std::nullopt;
   if (!exchange.request().header("expect").empty() && exchange.http11 &&
@@ -280,6 +320,7 @@ asio::awaitable<Verdict> Session::read_body(ConnectionExchange& exchange) {
     bool ok = co_await connection_.write("HTTP/1.1 100 Continue\r\n\r\n");
     if (!ok) co_return client_gone();
   }
+  const auto began = Clock::now();
   for (;;) {
     std::size_t used = 0;
     auto problem = parser_->body(connection_.input(), used);
@@ -288,8 +329,12 @@ asio::awaitable<Verdict> Session::read_body(ConnectionExchange& exchange) {
     if (!exchange.hold_body(parser_->body_bytes()))
       co_return unavailable("too many large requests are in work");
     if (parser_->done()) break;
+    const std::chrono::duration<double> earned(static_cast<double>(parser_->body_bytes()) /
+                                               core_.options.min_body_rate);
+    auto start =
+        std::min(Clock::now(), began + std::chrono::duration_cast<Clock::duration>(earned));
     auto got = co_await connection_.more_input(connection_.input().size(),
-                                               Clock::now() + core_.options.body_timeout);
+                                               start + core_.options.body_timeout);
     if (got == Connection::Input::kEnded) co_return client_gone();
     if (got == Connection::Input::kTimeout)
       co_return refusal({408, "the body of the request did not arrive in time"});
@@ -301,9 +346,13 @@ asio::awaitable<Verdict> Session::read_body(ConnectionExchange& exchange) {
 
 asio::awaitable<void> Session::handle(ConnectionExchange& exchange, const Route& route) {
   std::string failure;
+  bool starved = false;
   try {
     co_await route.handle(exchange);
     if (!exchange.begun() && !exchange.gone()) failure = "the handler gave no answer";
+  } catch (const std::bad_alloc&) {
+    starved = true;
+    failure = "out of memory";
   } catch (const std::exception& error) {
     failure = error.what();
   } catch (...) {
@@ -317,8 +366,11 @@ asio::awaitable<void> Session::handle(ConnectionExchange& exchange, const Route&
         .field("what", failure);
   exchange.keep_alive = false;
   if (exchange.begun()) co_return;
-  HttpBody body = core_.service.write_error({500, "internal error", "internal_error"});
-  co_await exchange.reply(500, body.content_type, std::move(body.text));
+  Refusal answer =
+      starved ? unavailable(kNoMemory) : refusal({500, "internal error", "internal_error"});
+  HttpBody body = core_.service.write_error(answer.error);
+  co_await exchange.reply(answer.error.status, body.content_type, std::move(body.text),
+                          std::move(answer.headers));
 }
 
 asio::awaitable<void> Session::preflight(ConnectionExchange& exchange) {

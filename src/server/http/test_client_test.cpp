@@ -140,7 +140,7 @@ RunningServer::RunningServer(HttpOptions options, std::vector<Route> routes) {
   auto made = HttpServer::create(std::move(options), {std::move(routes)});
   if (!made.ok()) throw std::runtime_error(made.error().message);
   server_ = std::move(*made);
-  thread_ = std::thread([this] { server_->run(); });
+  thread_ = std::thread([this] { EXPECT_TRUE(server_->run().ok()); });
 }
 
 void RunningServer::join() {

@@ -67,7 +67,7 @@ inline asio::awaitable<void> produce(Desk& desk, Exchange& exchange) {
     co_return;
   }
   co_await exchange.send("data: [DONE]\n\n");
-  co_await exchange.end_events();
+  co_await exchange.end();
 }
 
 // As many frames of 10 kB as the query says, as fast as the client takes them.
@@ -83,7 +83,7 @@ inline asio::awaitable<void> flood(Desk& desk, Exchange& exchange) {
       co_return;
     }
   }
-  co_await exchange.end_events();
+  co_await exchange.end();
 }
 
 // Waits without sending, then answers at once.

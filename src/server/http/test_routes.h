@@ -66,7 +66,7 @@ inline asio::awaitable<void> worker_fails(Exchange& exchange) {
 
 inline asio::awaitable<void> tenant(Exchange& exchange) {
   const auto& request = exchange.request();
-  std::string text = fmt::format("{} {}", request.tenant, request.weight);
+  std::string text = fmt::format("{} {}", request.tenant, request.rights.weight);
   co_await exchange.reply(200, "text/plain", std::move(text));
 }
 

@@ -6,10 +6,10 @@ namespace vitrine {
 
 namespace ssl = boost::asio::ssl;
 
-Status make_tls_context(const std::string& certificate, const std::string& key,
-                        std::optional<ssl::context>& context) {
+Result<std::shared_ptr<ssl::context>> make_tls_context(const std::string& certificate,
+                                                       const std::string& key) {
   boost::system::error_code error;
-  context.emplace(ssl::context::tls_server);
+  auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   SSL_CTX* native = context->native_handle();
   SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
   SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
@@ -26,7 +26,7 @@ Status make_tls_context(const std::string& certificate, const std::string& key,
   if (SSL_CTX_check_private_key(native) != 1)
     return make_error(ErrorCode::kInvalid, "TLS key {} does not belong to certificate {}", key,
                       certificate);
-  return Ok{};
+  return context;
 }
 
 }  // namespace vitrine

@@ -2,15 +2,15 @@
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "base/result.h"
 
 namespace vitrine {
 
-// Fills `context`: TLS 1.2 or later, the PEM files' chain and key. Errors name the file.
-Status make_tls_context(const std::string& certificate, const std::string& key,
-                        std::optional<boost::asio::ssl::context>& context);
+// TLS 1.2 or later, the PEM files' chain and key. Errors name the file.
+Result<std::shared_ptr<boost::asio::ssl::context>> make_tls_context(const std::string& certificate,
+                                                                    const std::string& key);
 
 }  // namespace vitrine

@@ -105,7 +105,7 @@ asio::awaitable<void> events(Exchange& exchange) {
     co_await exchange.send(std::move(frame));
   }
   co_await exchange.send("data: [DONE]\n\n");
-  co_await exchange.end_events();
+  co_await exchange.end();
 }
 
 std::atomic<int> left{0};

@@ -9,6 +9,8 @@
 namespace vitrine {
 namespace {
 
+constexpr std::size_t kMaxIdDigits = 10;
+
 // A SamplingParams error begins with the parameter's name.
 void take(JsonFields& fields, std::string_view name, const Status& status) {
   if (status.ok()) return;
@@ -26,7 +28,7 @@ void read_logit_bias(JsonFields& fields, SamplingParams& params) {
     std::string_view key = item.key();
     LogitBias entry{};
     auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), entry.id);
-    if (error != std::errc() || end != key.data() + key.size())
+    if (error != std::errc() || end != key.data() + key.size() || key.size() > kMaxIdDigits)
       return fields.fail("logit_bias", fmt::format("found {} as a key, allowed token ids",
                                                    describe(json::value(key))));
     JsonFields value(*object, "logit_bias");

@@ -59,7 +59,7 @@ TEST_F(OpenaiRequest, DefaultsOfBothEndpoints) {
 }
 
 TEST_F(OpenaiRequest, EveryFieldArrives) {
-  http.id = "r1", http.tenant = "ann", http.weight = 3;
+  http.id = "r1", http.tenant = "ann", http.rights.weight = 3;
   ParsedCall p = completion(
       R"("model":"tiny","max_tokens":5,"temperature":0.25,"top_p":0.5,"n":2,"stream":true,
          "stream_options":{"include_usage":true},"stop":["x","yz"],"seed":-1,"logprobs":3,
@@ -86,7 +86,7 @@ TEST_F(OpenaiRequest, EveryFieldArrives) {
   EXPECT_EQ(r.timeout, std::chrono::milliseconds(1500));
   EXPECT_EQ(r.min_tokens, 2);
   EXPECT_EQ(r.stop_token_ids, (std::vector<std::int32_t>{9, 8}));
-  EXPECT_EQ(r.cache_salt, "s");
+  EXPECT_EQ(r.cache_salt, "3:anns");
   EXPECT_EQ(r.max_backlog, api.stream_backlog);
   EXPECT_EQ(r.label, "r1");
   EXPECT_EQ(r.tenant, "ann");
@@ -304,13 +304,33 @@ TEST_F(OpenaiRequest, WithoutATokenizer) {
   EXPECT_TRUE(prompt("[4]", R"("stop":"x")").error);
 }
 
-TEST_F(OpenaiRequest, KeysAreKeptApartOnlyWhenAsked) {
-  http.tenant = "ann";
-  EXPECT_EQ(completion(R"("cache_salt":"s")").call.request.cache_salt, "s");
-  api.isolate_keys = true;
-  std::string ann = completion(R"("cache_salt":"s")").call.request.cache_salt;
-  http.tenant = "anns";
-  EXPECT_NE(completion("").call.request.cache_salt, ann);
+TEST_F(OpenaiRequest, KeysAreKeptApartUnlessToldOtherwise) {
+  auto salt = [&](const char* tenant, const std::string& own) {
+    http.tenant = tenant;
+    return completion(R"("cache_salt":)" + to_json(json::string(own))).call.request.cache_salt;
+  };
+  // No salt of one key spells another's.
+  for (const char* own : {"", "s", "4:anns", ":", "3:ann", "0:"})
+    for (const char* other : {"", "s", "n", "ns", "4:anns", "3:ann", "0:"}) {
+      EXPECT_NE(salt("ann", own), salt("anns", other)) << own << " " << other;
+      EXPECT_NE(salt("ann", own), salt("", other)) << own << " " << other;
+      EXPECT_EQ(salt("ann", own) == salt("ann", other), std::string(own) == other);
+    }
+  api.share_cache = true;
+  EXPECT_EQ(salt("ann", "s"), salt("bob", "s"));
+}
+
+TEST_F(OpenaiRequest, AKeyHasAFloorOfPriority) {
+  http.rights = {.is_operator = false, .min_priority = 0};
+  EXPECT_EQ(completion(R"("priority":0)").call.request.priority, 0);
+  EXPECT_EQ(message(completion(R"("priority":-1)")),
+            "priority: found -1, allowed whole numbers from 0 to 1000");
+  http.rights.min_priority = -5;
+  EXPECT_EQ(completion(R"("priority":-5)").call.request.priority, -5);
+  http.rights.min_priority = 3;
+  EXPECT_EQ(completion("").call.request.priority, 3);
+  http.rights = {};
+  EXPECT_EQ(completion(R"("priority":-1000)").call.request.priority, -1000);
 }
 
 TEST_F(OpenaiRequest, ServerTimeoutIsADefault) {

@@ -179,7 +179,7 @@ void constrain_chat(const Api& api, JsonFields& fields, const ToolChoice& choice
     if (spec->prelude || spec->kind == ConstraintSpec::Kind::kToolCalls)
       for (std::int32_t id : chat.shown)
         spec->spelled_tokens.emplace_back(id, api.tokenizer->piece(id));
-    auto made = api.constraints.compile(api.tokenizer, *spec);
+    auto made = api.constraints.compile(api.tokenizer, *spec, api.scope(request.tenant));
     if (!made.ok())
       return fields.fail(bad_field(field_at_fault(*spec, made.error()), made.error().message));
     request.constraint = std::move(*made);

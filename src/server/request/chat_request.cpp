@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/utf8.h"
 #include "server/request/chat_constraint.h"
 #include "server/request/limits.h"
 
@@ -137,9 +138,38 @@ bool is_name(std::string_view text) {
   });
 }
 
+// Takes the number of values, with all inside, from `left`; false where there are more.
+bool count_values(const json::value& value, std::size_t& left) {
+  if (left == 0) return false;
+  --left;
+  if (const json::array* list = value.if_array())
+    return std::all_of(list->begin(), list->end(),
+                       [&](const json::value& item) { return count_values(item, left); });
+  const json::object* object = value.if_object();
+  return object == nullptr || std::all_of(object->begin(), object->end(), [&](const auto& member) {
+           return count_values(member.value(), left);
+         });
+}
+
+// What a template is given is made of values, which cost far more than their bytes.
+template <typename Values>
+void check_values(JsonFields& fields, const char* name, const Values& values) {
+  std::size_t left = kMaxTemplateValues;
+  const bool fits = std::all_of(values.begin(), values.end(), [&](const auto& one) {
+    if constexpr (std::is_same_v<Values, json::object>)
+      return count_values(one.value(), left);
+    else
+      return count_values(one, left);
+  });
+  if (!fits)
+    fields.fail(name, fmt::format("found more than {} values, which is what is allowed",
+                                  kMaxTemplateValues));
+}
+
 void read_tools(JsonFields& fields, ChatInput& out) {
   const json::array* tools = fields.list("tools", kMaxTools);
   if (tools == nullptr) return;
+  check_values(fields, "tools", *tools);
   for (std::size_t i = 0; i < tools->size() && !fields.error(); ++i) {
     std::string path = fmt::format("tools[{}]", i);
     const json::object* tool = (*tools)[i].if_object();
@@ -183,7 +213,7 @@ void read_named_choice(JsonFields& fields, const json::object& named, const json
   });
   if (!known)
     fields.fail("tool_choice", fmt::format("found a function named {}, allowed those of \"tools\"",
-                                           to_json(json::value(out.name))));
+                                           to_json(json::value(shortened(out.name)))));
 }
 
 // Call after read_tools(). "none" removes the tools.
@@ -212,6 +242,11 @@ void read_kwargs(JsonFields& fields, ChatInput& out) {
     out.kwargs["reasoning_effort"] = *effort;
   const json::object* kwargs = fields.object("chat_template_kwargs");
   if (kwargs == nullptr) return;
+  if (kwargs->size() > kMaxTemplateNames)
+    return fields.fail("chat_template_kwargs", fmt::format("found {} names, allowed up to {}",
+                                                           kwargs->size(), kMaxTemplateNames));
+  check_values(fields, "chat_template_kwargs", *kwargs);
+  if (fields.error()) return;
   for (const auto& [name, value] : *kwargs) {
     if (ChatTemplate::is_reserved(name))
       return fields.fail(fmt::format("chat_template_kwargs.{}", std::string(name)),
@@ -253,10 +288,12 @@ ChatInput read_chat_input(JsonFields& fields) {
 }
 
 ApiError template_error(const Error& error) {
+  // It may show what the messages say.
+  std::string why = shortened(error.message, 190);
   if (error.code == ErrorCode::kInvalid)
-    return bad_field("messages", fmt::format("messages: the model's chat template refuses them: {}",
-                                             error.message));
-  return bad_field("messages", fmt::format("messages: {}", error.message), "chat_template_error");
+    return bad_field("messages",
+                     fmt::format("messages: the model's chat template refuses them: {}", why));
+  return bad_field("messages", fmt::format("messages: {}", why), "chat_template_error");
 }
 
 ChatCall read_chat_call(const Api& api, JsonFields& fields, std::optional<ConstraintSpec> text,

@@ -331,6 +331,14 @@ TEST_F(ChatRequest, BadFieldsAreNamed) {
   EXPECT_FALSE(read(R"({"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function",
       "function":{"name":"mcp.x:y/z-1_é"}}]})")
                    .error);
+  std::string many = "{\"a\":[0";
+  for (int i = 0; i < 200000; ++i) many += ",0";
+  EXPECT_EQ(said("\"chat_template_kwargs\":" + many + "]}"),
+            "chat_template_kwargs: found more than 200000 values, which is what is allowed");
+  std::string names = "{\"a\":1";
+  for (int i = 0; i < 1000; ++i) names += fmt::format(",\"a{}\":1", i);
+  EXPECT_EQ(said("\"chat_template_kwargs\":" + names + "}"),
+            "chat_template_kwargs: found 1001 names, allowed up to 1000");
   EXPECT_EQ(said(R"("chat_template_kwargs":{"messages":[]})"),
             "chat_template_kwargs.messages: a name that only the server sets");
   EXPECT_EQ(complaint("[]"), "messages: found an empty list, allowed at least one message");

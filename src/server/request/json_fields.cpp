@@ -8,8 +8,6 @@
 namespace vitrine {
 namespace {
 
-constexpr std::size_t kShownBytes = 40;
-
 // Edits (insert, remove, change) between two names.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -24,12 +22,6 @@ std::size_t distance(std::string_view a, std::string_view b) {
     }
   }
   return row[b.size()];
-}
-
-std::string shortened(std::string_view text) {
-  if (text.size() <= kShownBytes) return std::string(text);
-  std::string_view head = text.substr(0, kShownBytes);
-  return std::string(head.substr(0, head.size() - utf8_incomplete_tail(head))) + "...";
 }
 
 // A whole number, if the value is one that fits.
@@ -224,10 +216,6 @@ std::vector<std::int32_t> JsonFields::ids(std::string_view name, std::size_t max
   return out;
 }
 
-void JsonFields::ignore_rest() {
-  for (const auto& item : object_) known_.emplace_back(item.key());
-}
-
 void JsonFields::ignore(std::initializer_list<std::string_view> names) {
   known_.insert(known_.end(), names.begin(), names.end());
 }
@@ -243,7 +231,7 @@ void JsonFields::refuse(std::initializer_list<std::string_view> names) {
 }
 
 std::optional<ApiError> JsonFields::close() {
-  if (error_) return error_;
+  if (error_ || rest_ignored_) return error_;
   for (const auto& field : object_) {
     std::string_view name = field.key();
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;

@@ -45,8 +45,8 @@ class JsonFields {
 
   // Known fields that have no effect here; any value is accepted.
   void ignore(std::initializer_list<std::string_view> names);
-  // All names that were not asked for yet.
-  void ignore_rest();
+  // The same for all other names.
+  void ignore_rest() { rest_ignored_ = true; }
   // Known fields that are not supported: an error unless absent, null, false or empty.
   void refuse(std::initializer_list<std::string_view> names);
   void refuse(std::string_view name, std::string_view why);
@@ -66,7 +66,8 @@ class JsonFields {
 
   const json::object& object_;
   std::string path_;
-  std::vector<std::string> known_;
+  std::vector<std::string> known_;  // as many as the caller asks for, whatever came
+  bool rest_ignored_ = false;
   std::optional<ApiError> error_;
 };
 

@@ -17,16 +17,17 @@ inline constexpr std::size_t kMaxStopTokens = 1024;
 // Chats.
 inline constexpr std::size_t kMaxMessages = 10000;
 inline constexpr std::size_t kMaxTools = 1024;
-inline constexpr std::size_t kMaxToolCalls = 1024;  // of a message
-inline constexpr std::size_t kMaxToolName = 256;    // bytes
-inline constexpr std::size_t kMaxEffortBytes = 64;  // of reasoning_effort
+inline constexpr std::size_t kMaxToolCalls = 1024;      // of a message
+inline constexpr std::size_t kMaxToolName = 256;        // bytes
+inline constexpr std::size_t kMaxEffortBytes = 64;      // of reasoning_effort
+inline constexpr std::size_t kMaxTemplateNames = 1000;  // of chat_template_kwargs
+inline constexpr std::size_t kMaxTemplateValues =
+    200000;  // of that, or of all tools: with all inside
 inline constexpr std::size_t kMaxModalities = 16;
 inline constexpr std::uint64_t kMaxCallsOfAnswer = 16;  // that a constrained answer can have
 
 // Embeddings.
 inline constexpr std::size_t kMaxInputs = 2048;
-// Values of all answers in work: what the largest one can have, at 16,384 dimensions.
-inline constexpr std::int64_t kMaxEmbeddingFloats = 32 << 20;
 
 // All.
 inline constexpr std::size_t kMaxSaltBytes = 256;

@@ -1,5 +1,6 @@
 #include "server/request/prompt_fields.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "server/request/limits.h"
@@ -24,7 +25,9 @@ void read_prompt(const Api& api, JsonFields& fields, const PromptField& field,
   auto& ids = out.ids.emplace_back();
   if (auto error = read_ids(value.get_array(), name, api.vocab, ids))
     return fields.fail(std::move(*error));
-  if (field.keep_text) out.texts.push_back(api.tokenizer ? api.tokenizer->decode(ids, true) : "");
+  // A prompt over the context is refused later; its text may be many times the request.
+  const bool decode = api.tokenizer && ids.size() <= static_cast<std::size_t>(api.context);
+  if (field.keep_text) out.texts.push_back(decode ? api.tokenizer->decode(ids, true) : "");
 }
 
 }  // namespace
@@ -42,8 +45,9 @@ ApiError unknown_model(const Api& api, const std::string& name) {
 }
 
 void read_service(const Api& api, const HttpRequest& http, JsonFields& fields, Request& r) {
-  r.priority =
-      static_cast<int>(fields.integer("priority", -kMaxPriority, kMaxPriority).value_or(0));
+  const int floor = std::max(-kMaxPriority, http.rights.min_priority);
+  r.priority = static_cast<int>(
+      fields.integer("priority", floor, kMaxPriority).value_or(std::max(0, floor)));
   r.timeout = api.default_timeout;
   if (auto seconds = fields.number("timeout")) {
     if (*seconds > 0 && *seconds <= kMaxTimeoutSeconds)
@@ -52,11 +56,12 @@ void read_service(const Api& api, const HttpRequest& http, JsonFields& fields, R
       fields.fail("timeout", fmt::format("found {}, allowed above 0 and up to {} seconds", *seconds,
                                          kMaxTimeoutSeconds));
   }
-  r.cache_salt = fields.text("cache_salt", kMaxSaltBytes).value_or("");
-  // A NUL ends the name: no salt of one key can spell another key's.
-  if (api.isolate_keys) r.cache_salt = http.tenant + '\0' + r.cache_salt;
+  // The length comes first: no salt of one key can spell another key's.
+  const std::string scope = api.scope(http.tenant);
+  r.cache_salt = fmt::format("{}:{}{}", scope.size(), scope,
+                             fields.text("cache_salt", kMaxSaltBytes).value_or(""));
   r.tenant = http.tenant;
-  r.weight = http.weight;
+  r.weight = http.rights.weight;
   r.label = http.id;
 }
 
