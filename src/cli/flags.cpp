@@ -18,11 +18,14 @@ namespace {
 // A percentage that replaces itself, on a terminal only.
 class LoadProgress {
  public:
-  explicit LoadProgress(const ModelFile& file) : show_(isatty(STDERR_FILENO) != 0) {
+  LoadProgress(const ModelFile& file, const EngineFlags::Watch& watch)
+      : watch_(watch), show_(isatty(STDERR_FILENO) != 0) {
     for (const TensorInfo& t : file.tensors()) total_ += static_cast<std::int64_t>(t.data.size());
+    (*this)(0);
   }
   void operator()(std::int64_t bytes) {
     done_ += bytes;
+    if (watch_) watch_(done_, total_);
     int percent =
         static_cast<int>(std::min<std::int64_t>(100, total_ > 0 ? 100 * done_ / total_ : 100));
     if (!show_ || percent == shown_) return;
@@ -34,10 +37,13 @@ class LoadProgress {
   }
 
  private:
+  const EngineFlags::Watch& watch_;
   bool show_;
   std::int64_t total_ = 0, done_ = 0;
   int shown_ = -1;
 };
+
+Range<int> range(EngineRange r) { return {r.least, r.most}; }
 
 template <typename T>
 bool parse_number(std::string_view text, T& value) {
@@ -46,6 +52,8 @@ bool parse_number(std::string_view text, T& value) {
 }
 
 }  // namespace
+
+Choices policy_names() { return {policy_name(Policy::kContinuous), policy_name(Policy::kStatic)}; }
 
 void ModelFlag::add(const CommandLine& line, const char* name) {
   line.option(name, path, "a GGUF file, a Hugging Face folder, or a name of `vitrine models`")
@@ -84,74 +92,72 @@ Result<std::shared_ptr<const ModelFile>> ModelFlag::open() const {
 }
 
 void EngineFlags::add(const CommandLine& line) {
-  std::string backends = "auto";
-  for (const BackendDef* b : all_backends()) backends += fmt::format(", {}", b->name);
-  line.option("--backend", options.backend, backends).show_default();
-  line.option("--device", options.device,
+  using Ranges = EngineRanges;
+  Choices backends{"auto"};
+  for (const BackendDef* b : all_backends()) backends.emplace_back(b->name);
+  line.option("--backend", options.backend, backends, "what computes").show_default();
+  line.option("--device", options.device, range(Ranges::device),
               "which of the backend's devices: a number from 0; cpu and ref have one")
       .show_default();
-  line.option("--threads", options.threads, "compute threads; 0: as many as there are CPUs");
-  line.option("--isa", options.isa,
-              "cpu backend: avx2, avx512, vnni, bf16 or amx; default: the best there is");
+  line.option("--threads", options.threads, range(Ranges::threads),
+              "compute threads; 0: as many as there are CPUs");
+  line.option("--isa", options.isa, {"avx2", "avx512", "vnni", "bf16", "amx"},
+              "cpu backend: an instruction set; default: the best there is");
   line.flag("--deterministic", options.deterministic,
             "cuda backend: a row's bits do not depend on the batch, as they never do on the cpu");
   line.flag("--sync-ops", options.synchronous,
             "cuda backend: wait for every op, so that one that fails is named");
-  line.option("--ctx", options.context,
+  line.option("--ctx", options.context, range(Ranges::context),
               fmt::format("context in tokens; default: the model's, at most {}", kDefaultContext));
-  line.option("--sequences", options.sequences, "sequences that run at once; 0: as memory allows")
+  line.option("--sequences", options.sequences, range(Ranges::sequences),
+              "sequences that run at once; 0: as memory allows")
       .show_default();
-  line.option("--kv-tokens", options.kv_tokens,
+  line.option("--kv-tokens", options.kv_tokens, range(Ranges::kv_tokens),
               "positions of the KV pool; default: sequences x context");
-  line.option("--step-tokens", options.step_tokens, "tokens of the largest step").show_default();
-  line.option("--page-size", options.page_size, "positions of a KV page").show_default();
-  line.option("--kv-type", kv_type, "type of the KV cache: f32, f16 or bf16").show_default();
+  line.option("--step-tokens", options.step_tokens, range(Ranges::step_tokens),
+              "tokens of the largest step")
+      .show_default();
+  line.option("--page-size", options.page_size, range(Ranges::page_size),
+              "positions of a KV page, a multiple of 16")
+      .show_default();
+  line.option("--kv-type", kv_type, {"f32", "f16", "bf16"}, "type of the KV cache").show_default();
 }
 
 void EngineFlags::add_serving(const CommandLine& line) {
+  using Ranges = EngineRanges;
   options.sequences = 0;
-  line.option("--max-queue", options.max_queue, "requests that may wait; one more gets 429")
+  line.option("--max-queue", options.max_queue, range(Ranges::max_queue),
+              "sequences that may wait; one more gets 429, unless its key has less than its share")
       .show_default();
-  line.option("--policy", policy,
+  line.option("--policy", policy, policy_names(),
               "continuous: batches are re-decided every step; static: a full batch runs to its "
               "slowest member, for comparison")
       .show_default();
-  line.option("--static-wait-ms", options.static_wait_ms,
+  line.option("--static-wait-ms", options.static_wait_ms, range(Ranges::static_wait_ms),
               "policy static: how long a batch that is not full waits")
       .show_default();
-  line.option("--mixed-step-ms", options.mixed_step_ms,
+  line.option("--mixed-step-ms", options.mixed_step_ms, range(Ranges::mixed_step_ms),
               "about how long a step may prefill while others decode; 0: no limit")
       .show_default();
   line.flag("--no-prefix-cache", no_prefix_cache, "compute every prompt anew");
 }
 
-Result<EngineOptions> EngineFlags::resolve() const {
+EngineOptions EngineFlags::resolve() const {
   EngineOptions out = options;
   out.prefix_cache = !no_prefix_cache;
-  if (policy == "static")
-    out.policy = Policy::kStatic;
-  else if (policy != "continuous")
-    return make_error(ErrorCode::kInvalid, "--policy: found '{}', allowed continuous, static",
-                      policy);
-  if (kv_type == "f32")
-    out.kv_dtype = DType::kF32;
-  else if (kv_type == "f16")
-    out.kv_dtype = DType::kF16;
-  else if (kv_type == "bf16")
-    out.kv_dtype = DType::kBF16;
-  else
-    return make_error(ErrorCode::kInvalid, "--kv-type: found '{}', allowed f32, f16, bf16",
-                      kv_type);
+  out.policy = policy == policy_name(Policy::kStatic) ? Policy::kStatic : Policy::kContinuous;
+  out.kv_dtype = kv_type == "f32" ? DType::kF32 : kv_type == "f16" ? DType::kF16 : DType::kBF16;
   return out;
 }
 
-Result<std::unique_ptr<Engine>> EngineFlags::start(std::shared_ptr<const ModelFile> file) const {
-  VT_TRY(EngineOptions options, resolve());
-  LoadProgress progress(*file);
+Result<std::unique_ptr<Engine>> EngineFlags::start(std::shared_ptr<const ModelFile> file,
+                                                   const Watch& watch) const {
+  EngineOptions options = resolve();
+  LoadProgress progress(*file, watch);
   options.progress = [&](std::int64_t bytes) { progress(bytes); };
   auto engine = Engine::create(std::move(file), options);
   progress.end();
-  if (engine.ok()) (*engine)->start();
+  if (engine.ok()) VT_RETURN_IF_ERROR((*engine)->start());
   return engine;
 }
 
@@ -160,17 +166,17 @@ void SamplingFlags::add(const CommandLine& line) {
     std::string flag = "--" + std::string(p->name);
     std::replace(flag.begin(), flag.end(), '_', '-');
     auto value = std::make_unique<std::optional<double>>();
-    line.option(flag, *value, p->help);
+    line.option(flag, *value, {p->min, p->max, p->min_excluded, p->integer}, p->help);
     values.emplace_back(p, std::move(value));
   }
-  line.option("--seed", seed, "seed of the random numbers; without one, it is drawn and reported")
-      .whole_number();
-  line.option("--samplers", order, "order of the transforms, by name").comma_separated();
+  line.option("--seed", seed, {0, UINT64_MAX},
+              "seed of the random numbers; without one, it is drawn and reported");
+  Choices samplers, presets;
+  for (const SamplerDef* s : all_samplers()) samplers.emplace_back(s->name);
+  for (const Preset& p : all_presets()) presets.emplace_back(p.name);
+  line.option("--samplers", order, samplers, "order of the transforms").comma_separated();
   line.option("--logit-bias", bias, "ID:BIAS, added to that token's logit").comma_separated();
-  std::string presets;
-  for (const Preset& p : all_presets())
-    presets += fmt::format("{}{}", presets.empty() ? "" : ", ", p.name);
-  line.option("--preset", preset, "settings by use: " + presets);
+  line.option("--preset", preset, presets, "settings by use");
 }
 
 Result<SamplingParams> SamplingFlags::resolve(const GenerationDefaults& defaults) const {
@@ -221,8 +227,8 @@ Result<std::unique_ptr<Tokenizer>> load_tokenizer(const ModelFile& file) {
 }
 
 void add_pooling_flag(const CommandLine& line, std::string& name) {
-  line.option("--pooling", name,
-              "of embeddings: mean (over all tokens) or last (the last token's state); default: "
+  line.option("--pooling", name, {"mean", "last"},
+              "of embeddings: over all tokens, or the last token's state; default: "
               "what the model's files say, otherwise mean");
 }
 

@@ -1,6 +1,7 @@
 // Flags that several commands share, and what they become.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@ struct ModelFlag {
 // $VITRINE_MODELS, otherwise `models` in the current folder. May not exist.
 std::string models_folder();
 
+// What --policy may be.
+Choices policy_names();
+
 // --backend, --device, --threads, --isa, --ctx, --kv-type, --sequences and others; with
 // add_serving() those that matter to a server: queue, policy, prefix cache.
 struct EngineFlags {
@@ -32,9 +36,12 @@ struct EngineFlags {
   bool no_prefix_cache = false;
   void add(const CommandLine& line);
   void add_serving(const CommandLine& line);
-  Result<EngineOptions> resolve() const;
-  // Loads the model; a progress line on stderr when that is a terminal.
-  Result<std::unique_ptr<Engine>> start(std::shared_ptr<const ModelFile> file) const;
+  EngineOptions resolve() const;
+  // Loads the model; a progress line on stderr when that is a terminal. `watch` hears how much of
+  // the file's weights is done.
+  using Watch = std::function<void(std::int64_t bytes, std::int64_t total)>;
+  Result<std::unique_ptr<Engine>> start(std::shared_ptr<const ModelFile> file,
+                                        const Watch& watch = {}) const;
 };
 
 // One flag per sampling parameter, and --seed, --samplers, --logit-bias, --preset.

@@ -46,7 +46,8 @@ Result<std::optional<ConstraintSpec>> ConstraintFlags::spec() const {
 }
 
 void GenerationFlags::add(const CommandLine& line) {
-  line.option("-n,--max-tokens", max_tokens, "tokens to generate at most").show_default();
+  line.option("-n,--max-tokens", max_tokens, {0, 1 << 28}, "tokens to generate at most")
+      .show_default();
   line.flag("--ignore-eos", ignore_eos, "go on after an end token");
   line.option("--stop", stops, "end the text before this string; may be given several times")
       .repeated();

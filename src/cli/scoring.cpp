@@ -10,16 +10,16 @@ namespace vitrine {
 
 void ScoringFlags::add(const CommandLine& line) {
   line.option("text", text_file, "a text file").required();
-  line.option("--window", window, "tokens of a window; default: 1024, or the model's context")
-      .range(2, 1 << 20);
-  line.option("--limit", limit, "use only so many tokens of the text; 0: all").range(0, INT32_MAX);
+  line.option("--window", window, {2, 1 << 20},
+              "tokens of a window; default: 1024, or the model's context");
+  line.option("--limit", limit, {0, INT32_MAX}, "use only so many tokens of the text; 0: all");
   line.flag("--parse-special", parse_special,
             "special tokens spelt in the text become those tokens");
 }
 
 Status ScoringFlags::choose_window(const ModelFile& file, EngineFlags& engine) {
   if (window == 0) {
-    VT_TRY(EngineOptions options, engine.resolve());
+    EngineOptions options = engine.resolve();
     ModelInfo info;
     VT_RETURN_IF_ERROR(check_options(options));
     options.threads = 1;  // nothing is computed

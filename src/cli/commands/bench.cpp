@@ -180,13 +180,9 @@ Action add(const CommandLine& line) {
                            random_model_shapes(), random_model_types()));
   line.option("--tokenizer", f->text,
               "instead of the model, the speed of its tokenizer on this text file");
-  line.option("-p,--prompt-tokens", f->prompt, "tokens to prefill")
-      .show_default()
-      .range(1, 1 << 20);
-  line.option("-n,--max-tokens", f->tokens, "tokens to decode").show_default().range(1, 1000);
-  line.option("-r,--repeat", f->repeat, "runs; the median is reported")
-      .show_default()
-      .range(1, 100);
+  line.option("-p,--prompt-tokens", f->prompt, {1, 1 << 20}, "tokens to prefill").show_default();
+  line.option("-n,--max-tokens", f->tokens, {1, 1000}, "tokens to decode").show_default();
+  line.option("-r,--repeat", f->repeat, {1, 100}, "runs; the median is reported").show_default();
   line.flag("--ops", f->ops, "also where the time goes, op by op");
   line.flag("--json", f->json, "print one JSON document");
   f->engine.add(line);

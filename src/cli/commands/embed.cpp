@@ -148,9 +148,8 @@ Action add(const CommandLine& line) {
   Option file = line.option("--file", f->file, "a text file, a text per line").excludes(texts);
   line.option("--ids", f->ids, "one text as token ids: 5,6,7").excludes(texts).excludes(file);
   add_pooling_flag(line, f->pooling);
-  line.option("--dimensions", f->dimensions,
-              "only the first so many values, brought to length 1 again")
-      .range(1, 1 << 20);
+  line.option("--dimensions", f->dimensions, {1, 1 << 20},
+              "only the first so many values, brought to length 1 again");
   line.flag("--json", f->json, "print one JSON document instead of one per text");
   f->engine.add(line);
   return [f] { return embed(*f); };

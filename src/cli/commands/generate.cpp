@@ -82,7 +82,7 @@ Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
   f->model.add(line);
   CommandLine input = line.group("prompt", "what to continue (one of)", 1, 1);
-  f->prompt_option = input.option("--prompt", f->prompt, "text");
+  f->prompt_option = input.option("--prompt", f->prompt, "text").may_be_empty();
   input.option("--ids", f->ids, "token ids: 5,6,7");
   f->generation.add(line);
   line.flag("--parse-special", f->generation.parse_special,

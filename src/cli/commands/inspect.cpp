@@ -158,7 +158,7 @@ void print_table(const json::object& o) {
 
 Result<int> inspect(const Flags& f) {
   VT_TRY(auto file, f.model.open());
-  VT_TRY(EngineOptions options, f.engine.resolve());
+  EngineOptions options = f.engine.resolve();
   VT_RETURN_IF_ERROR(check_options(options));
   json::object out = describe(*file, f, options);
   if (f.json)

@@ -84,52 +84,43 @@ Result<int> compare_policies(const Flags& f) {
 }
 
 void add_length(const CommandLine& line, const std::string& name, load::LengthSpec& spec) {
-  line.option("--" + name + "-mean", spec.mean, "mean " + name + " length in tokens")
-      .show_default()
-      .range(1.0, 1e6);
-  line.option("--" + name + "-cv", spec.cv,
+  line.option("--" + name + "-mean", spec.mean, {1.0, 1e6}, "mean " + name + " length in tokens")
+      .show_default();
+  line.option("--" + name + "-cv", spec.cv, {0.0, 10.0},
               "its coefficient of variation (lognormal); 0: all alike")
-      .show_default()
-      .range(0.0, 10.0);
-  line.option("--" + name + "-max", spec.max, "longest; default: eight times the mean")
-      .range(1, 1 << 20);
+      .show_default();
+  line.option("--" + name + "-max", spec.max, {1, 1 << 20},
+              "longest; default: eight times the mean");
 }
 
 void add_load(const CommandLine& line, load::LoadSpec& spec) {
-  Option rate = line.option("--rate", spec.rate, "open loop: requests a second, Poisson arrivals")
-                    .range(1e-3, 1e6);
-  line.option("--concurrency", spec.concurrency, "closed loop: requests in flight")
+  Option rate = line.option("--rate", spec.rate, {1e-3, 1e6},
+                            "open loop: requests a second, Poisson arrivals");
+  line.option("--concurrency", spec.concurrency, {1, 10000}, "closed loop: requests in flight")
       .show_default()
-      .range(1, 10000)
       .excludes(rate);
-  line.option("--requests", spec.requests,
+  line.option("--requests", spec.requests, {0, 10000000},
               "requests to measure; 0: as many as --duration has. A multiple of the batch "
               "is fair to static batching, whose last batch waits to be full")
-      .show_default()
-      .range(0, 10000000);
-  line.option("--duration", spec.duration_s, "no new request after so many seconds")
-      .range(0.001, 1e6);
-  line.option("--warmup", spec.warmup, "requests before those").range(0, 100000);
+      .show_default();
+  line.option("--duration", spec.duration_s, {0.001, 1e6}, "no new request after so many seconds");
+  line.option("--warmup", spec.warmup, {0, 100000}, "requests before those");
   add_length(line, "prompt", spec.prompt);
   add_length(line, "output", spec.output);
-  line.option("--shared-prefix", spec.shared_prefix,
-              "share of each prompt that is common to all, 0 to 1")
-      .range(0.0, 1.0);
-  line.option("--seed", spec.seed, "the same seed is the same load").show_default().whole_number();
-  line.option("--vocab", spec.vocab, "prompt ids are below it; default: asked of the server")
-      .range(1, 1 << 24);
-  line.option("--connections", spec.max_connections, "open at once, at most")
-      .show_default()
-      .range(1, 10000);
-  line.option("--slow-readers", spec.slow_readers,
-              "clients beside these that read a byte a second; not in the figures")
-      .range(0, 1000);
-  line.option("--slow-tokens", spec.slow_tokens, "length of the answers they ask for")
-      .show_default()
-      .range(1, 1 << 20);
-  line.option("--timeout", spec.timeout_s, "seconds to wait for one answer")
-      .show_default()
-      .range(0.01, 1e5);
+  line.option("--shared-prefix", spec.shared_prefix, {0.0, 1.0},
+              "share of each prompt that is common to all, 0 to 1");
+  line.option("--seed", spec.seed, {0, UINT64_MAX}, "the same seed is the same load")
+      .show_default();
+  line.option("--vocab", spec.vocab, {1, 1 << 24},
+              "prompt ids are below it; default: asked of the server");
+  line.option("--connections", spec.max_connections, {1, 10000}, "open at once, at most")
+      .show_default();
+  line.option("--slow-readers", spec.slow_readers, {0, 1000},
+              "clients beside these that read a byte a second; not in the figures");
+  line.option("--slow-tokens", spec.slow_tokens, {1, 1 << 20}, "length of the answers they ask for")
+      .show_default();
+  line.option("--timeout", spec.timeout_s, {0.01, 1e5}, "seconds to wait for one answer")
+      .show_default();
 }
 
 Action add(const CommandLine& line) {
@@ -138,18 +129,19 @@ Action add(const CommandLine& line) {
   line.option("--api-key", f->api_key, "sent as a bearer token");
   line.option("--model", f->model, "name of the model to ask for; default: none");
   add_load(line, f->spec);
-  line.option("--slo-ttft-ms", f->slo.ttft_ms, "goodput: time to first token within this");
-  line.option("--slo-tpot-ms", f->slo.tpot_ms, "goodput: time per further token within this");
+  line.option("--slo-ttft-ms", f->slo.ttft_ms, {0.0, 1e9},
+              "goodput: time to first token within this");
+  line.option("--slo-tpot-ms", f->slo.tpot_ms, {0.0, 1e9},
+              "goodput: time per further token within this");
   Option serve =
       line.option("--serve", f->serve, "start a server for this model per policy and compare")
           .excludes(url);
-  line.option("--policies", f->policies, "the policies to compare")
+  line.option("--policies", f->policies, policy_names(), "the policies to compare")
       .comma_separated()
       .show_default()
       .needs(serve);
-  line.option("--repeat", f->repeat, "runs of each policy; medians are reported")
+  line.option("--repeat", f->repeat, {1, 100}, "runs of each policy; medians are reported")
       .show_default()
-      .range(1, 100)
       .needs(serve);
   line.option("flags", f->server_flags, "after --: flags of `vitrine serve`").needs(serve);
   line.flag("--json", f->json, "print one JSON document");

@@ -115,8 +115,9 @@ Result<int> run(const Flags& f) {
 Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
   f->model.add(line);
-  f->prompt_option = line.option("prompt", f->prompt, "what to say; without it, a conversation");
-  line.option("--system", f->system, "a system message before it");
+  f->prompt_option =
+      line.option("prompt", f->prompt, "what to say; without it, a conversation").may_be_empty();
+  line.option("--system", f->system, "a system message before it").may_be_empty();
   f->chat.add(line);
   f->generation.add(line);
   return [f] { return run(*f); };

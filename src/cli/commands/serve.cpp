@@ -1,17 +1,15 @@
 // vitrine serve: the HTTP server with OpenAI's API.
-#include <pthread.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <csignal>
 #include <filesystem>
 #include <thread>
 
 #include "base/log.h"
 #include "cli/chat_flags.h"
 #include "cli/command.h"
+#include "cli/confinement.h"
 #include "cli/flags.h"
 #include "cli/output.h"
+#include "cli/server_signals.h"
 #include "server/api.h"
 #include "server/http/http.h"
 #include "server/request/limits.h"
@@ -19,52 +17,65 @@
 namespace vitrine {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds kLastWords{5};  // for the answers that a shutdown cut short
-
 struct Flags {
   ModelFlag model;
   EngineFlags engine;
   SamplingFlags sampling;
   ChatFlags chat;
   HttpOptions http;
+  Confinement confinement;
   std::string model_name, log_level = "info", pooling;
   int drain_seconds = 30, stream_backlog = Api::kDefaultBacklog;
   double default_timeout = 0;
-  bool isolate_keys = false;
+  bool share_cache = false;
 };
 
 void add_http_flags(const CommandLine& line, HttpOptions& http) {
+  constexpr int kMaxThreads = 256;
+  constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
   line.option("--host", http.host, "address to listen on").show_default();
-  line.option("--port", http.port, "port to listen on; 0: any free one").show_default();
-  line.option("--io-threads", http.io_threads, "threads for connections").show_default();
-  line.option("--worker-threads", http.worker_threads, "threads for JSON and tokenizing")
+  line.option("--port", http.port, {0, 65535}, "port to listen on; 0: any free one").show_default();
+  line.option("--io-threads", http.io_threads, {1, kMaxThreads}, "threads for connections")
+      .show_default();
+  line.option("--worker-threads", http.worker_threads, {1, kMaxThreads},
+              "threads for JSON and tokenizing")
       .show_default();
   line.option("--tls-cert", http.tls_certificate, "PEM file: serve HTTPS, with --tls-key");
   line.option("--tls-key", http.tls_key, "PEM file of the certificate's key");
-  line.option("--api-keys", http.api_keys_file,
-              "file of API keys, a line each: KEY [NAME [WEIGHT]]; all but /health needs one");
+  line.option(
+      "--api-keys", http.api_keys_file,
+      "file of API keys, a line each: KEY [NAME [WEIGHT]] [OPTION=VALUE ..]; all but /health "
+      "needs one; options: role, weight, min_priority, max_parallel_requests, rpm_limit, "
+      "tpm_limit");
   line.option("--allow-host", http.allow_hosts,
               "name that clients may use for this server, beside loopback; may be repeated");
   line.option("--cors-origin", http.cors_origins,
               "web origin that may read answers; '*': any; may be repeated");
-  line.option("--max-body-bytes", http.max_body_bytes, "largest request body").show_default();
-  line.option("--max-bodies-bytes", http.max_bodies_bytes,
+  line.option("--max-body-bytes", http.max_body_bytes, {1, kMaxBytes}, "largest request body")
+      .show_default();
+  line.option("--max-bodies-bytes", http.max_bodies_bytes, {1, kMaxBytes},
               "most bytes of the bodies of all requests in work")
       .show_default();
-  line.option("--max-header-bytes", http.max_header_bytes, "largest request head").show_default();
-  line.option("--max-headers", http.max_headers, "most header fields").show_default();
-  line.option("--max-connections", http.max_connections, "most open connections").show_default();
+  line.option("--max-answers-bytes", http.max_answers_bytes, {1, kMaxBytes},
+              "most bytes of all answers that are not sent yet")
+      .show_default();
+  line.option("--max-header-bytes", http.max_header_bytes, {256, 16 << 20}, "largest request head")
+      .show_default();
+  line.option("--max-headers", http.max_headers, {1, 100000}, "most header fields").show_default();
+  line.option("--max-connections", http.max_connections, {1, 1 << 20}, "most open connections")
+      .show_default();
+  line.option("--max-connections-per-address", http.max_connections_per_address, {1, 1 << 20},
+              "most of them from one address; an IPv6 client is its /64")
+      .show_default();
+  line.option("--min-body-rate", http.min_body_rate, {1, 1 << 30},
+              "bytes a second that a body must have on average, after --body-timeout")
+      .show_default();
 }
 
-Result<LogLevel> parse_log_level(const std::string& name) {
+LogLevel log_level(const std::string& name) {
   if (name == "debug") return LogLevel::kDebug;
   if (name == "info") return LogLevel::kInfo;
-  if (name == "warn") return LogLevel::kWarn;
-  if (name == "error") return LogLevel::kError;
-  return make_error(ErrorCode::kInvalid,
-                    "--log-level: found '{}', allowed debug, info, warn, error", name);
+  return name == "warn" ? LogLevel::kWarn : LogLevel::kError;
 }
 
 std::string default_name(const std::string& model_path) {
@@ -74,92 +85,91 @@ std::string default_name(const std::string& model_path) {
   return (gguf ? path.stem() : path.filename()).string();
 }
 
-// SIGTERM and SIGINT, for this thread and those it starts.
-sigset_t block_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  return set;
-}
-
-// Waits for signals on a thread of its own. The first: no new work, what runs may finish within
-// the time given, then it is cancelled. The second ends the process.
-class Shutdown {
+// Answers requests on threads of its own until it is waited for or goes away; then nothing is left of
+// the server's connections, and signals do not reach it any more.
+class Running {
  public:
-  Shutdown(sigset_t signals, Api& api, HttpServer& http, std::chrono::seconds drain)
-      : thread_([this, signals, &api, &http, drain] { run(signals, api, http, drain); }) {}
-  ~Shutdown() {
-    done_ = true;
+  Running(ServerSignals& signals, std::unique_ptr<HttpServer>& http)
+      : signals_(signals), http_(http), thread_([this] { status_ = http_->run(), ended_ = true; }) {
+    signals_.listening(*http_);
+  }
+  ~Running() {
+    signals_.release();
+    if (thread_.joinable()) {
+      http_->stop();
+      thread_.join();
+    }
+    http_.reset();
+  }
+  bool ended() const { return ended_; }
+  // Until it has ended, and whether that was by request: the program's code.
+  Result<int> wait() {
     thread_.join();
+    VT_RETURN_IF_ERROR(status_);
+    return 0;
   }
 
  private:
-  void run(sigset_t signals, Api& api, HttpServer& http, std::chrono::seconds drain) {
-    const timespec tick{0, 50'000'000};
-    Clock::time_point deadline{};
-    while (!done_) {
-      bool signalled = sigtimedwait(&signals, nullptr, &tick) > 0;
-      if (signalled && api.draining) _exit(1);
-      if (signalled) {
-        LogLine(LogLevel::kInfo, "draining").field("seconds", std::int64_t{drain.count()});
-        deadline = Clock::now() + drain;
-        api.draining = true;
-        http.stop_accepting();
-      }
-      if (!api.draining) continue;
-      auto over = Clock::now() - deadline;
-      if (over > Clock::duration::zero()) api.live.cancel_all();
-      if (over > kLastWords) http.stop();
-    }
-  }
-
-  std::atomic<bool> done_{false};
+  ServerSignals& signals_;
+  std::unique_ptr<HttpServer>& http_;
+  Status status_ = Ok{};  // once it has ended
+  std::atomic<bool> ended_{false};
   std::thread thread_;
 };
 
 Result<int> serve(const Flags& f) {
-  VT_TRY(LogLevel level, parse_log_level(f.log_level));
-  set_log_level(level);
+  set_log_level(log_level(f.log_level));
+  // Goes last: its limit on the time to end covers all that follows.
+  ServerSignals signals(std::chrono::seconds(f.drain_seconds),
+                        !f.http.api_keys_file.empty() || !f.http.tls_certificate.empty());
+  Api api;
+  // What needs root comes first, and what others wrote is read without it.
+  VT_TRY(auto http, HttpServer::create(f.http, api_service(api)));
+  VT_RETURN_IF_ERROR(f.confinement.drop());
   VT_TRY(auto file, f.model.open());
   VT_TRY(auto tokenizer, load_tokenizer(*file));
   VT_TRY(auto chat, f.chat.load(*file, tokenizer.get()));
-  Api api;
   api.tokenizer = tokenizer.get();
   api.chat = chat.get();
   api.version = VITRINE_VERSION;
   api.model_name = f.model_name.empty() ? default_name(f.model.path) : f.model_name;
   api.stream_backlog = f.stream_backlog;
-  api.isolate_keys = f.isolate_keys;
+  api.share_cache = f.share_cache;
+  if (f.share_cache && !f.http.api_keys_file.empty())
+    LogLine(LogLevel::kWarn, "keys share the cache")
+        .field("gives_away", std::string_view("a key can find out what others sent: their prompts "
+                                              "by what comes from the cache, their schemas by how "
+                                              "long compiling takes"));
   if (f.default_timeout > 0)
     api.default_timeout =
         std::chrono::milliseconds(static_cast<std::int64_t>(f.default_timeout * 1000));
   api.started_unix = std::time(nullptr);
   VT_TRY(api.defaults, f.sampling.resolve(file->generation()));
   VT_TRY(api.pooling, pooling_flag(f.pooling, *file));
-  sigset_t signals = block_signals();
-  // The port first: one that is taken is known before the model is loaded.
-  VT_TRY(auto http, HttpServer::create(f.http, api_service(api)));
   api.http_counts = [&http] { return http->counts(); };
-  VT_TRY(auto engine, f.engine.start(file));
+  std::unique_ptr<Engine> engine;
+  // Answers come before the model is there: that it lives, and how far loading is. Goes first:
+  // connections hold streams of the engine.
+  Running running(signals, http);
+  auto watch = [&api](std::int64_t bytes, std::int64_t total) {
+    api.load_bytes = bytes, api.load_bytes_total = total;
+  };
+  VT_TRY(engine, f.engine.start(file, watch));
+  VT_RETURN_IF_ERROR(f.confinement.enter(
+      engine->info().backend, {f.http.api_keys_file, f.http.tls_certificate, f.http.tls_key}));
   api.attach(*engine);
-  {
-    Shutdown shutdown(signals, api, *http, std::chrono::seconds(f.drain_seconds));
-    fmt::print("vitrine is ready: {}://{}:{} (model {}, backend {})\n",
-               f.http.tls_certificate.empty() ? "http" : "https", f.http.host, http->port(),
-               api.model_name, engine->info().backend_description);
-    if (f.http.api_keys_file.empty() && f.http.tls_certificate.empty())
-      fmt::print(
-          "try: curl http://{}:{}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", "
-          "\"content\": \"Tell me a story about a fox.\"}}]}}'\n",
-          f.http.host, http->port());
-    std::fflush(stdout);
-    http->run();
-  }
-  // Connections may still hold streams of the engine; they go first.
-  http.reset();
-  return 0;
+  signals.serving(api, *file);
+  if (running.ended()) return running.wait();
+  fmt::print("vitrine is ready: {}://{}:{} (model {}, backend {})\n",
+             f.http.tls_certificate.empty() ? "http" : "https", f.http.host, http->port(),
+             api.model_name, engine->info().backend_description);
+  if (f.http.api_keys_file.empty() && f.http.tls_certificate.empty())
+    fmt::print(
+        "try: curl http://{}:{}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", "
+        "\"content\": \"Tell me a story about a fox.\"}}]}}'\n",
+        f.http.host, http->port());
+  std::fflush(stdout);
+  return running.wait();
 }
 
 Action add(const CommandLine& line) {
@@ -172,22 +182,23 @@ Action add(const CommandLine& line) {
   line.seconds("--write-timeout", f->http.write_timeout,
                "seconds without the client taking a byte");
   line.option("--model-name", f->model_name, "name of the model; default: its file's");
-  line.option("--drain-seconds", f->drain_seconds,
+  line.option("--drain-seconds", f->drain_seconds, {0, 86400},
               "after SIGTERM or SIGINT, time for what runs to finish; a second signal ends the "
               "program at once")
-      .show_default()
-      .range(0, 86400);
-  line.option("--stream-backlog", f->stream_backlog,
+      .show_default();
+  line.option("--stream-backlog", f->stream_backlog, {1, 1 << 20},
               "tokens that a slow reader may leave unread before its sequence pauses")
-      .show_default()
-      .range(1, 1 << 20);
-  line.option("--default-timeout", f->default_timeout,
-              "seconds for requests that set no timeout; 0: no limit")
-      .range(0.0, kMaxTimeoutSeconds);
-  line.flag("--isolate-keys", f->isolate_keys,
-            "API keys share no cached pages and see only their own requests");
+      .show_default();
+  line.option("--default-timeout", f->default_timeout, {0.0, kMaxTimeoutSeconds},
+              "seconds for requests that set no timeout; 0: no limit");
+  line.flag("--share-cache", f->share_cache,
+            "API keys share cached prompts and compiled schemas: faster where their prompts begin "
+            "alike, but a key can find out what others sent");
   add_pooling_flag(line, f->pooling);
-  line.option("--log-level", f->log_level, "debug, info, warn or error").show_default();
+  line.option("--log-level", f->log_level, {"debug", "info", "warn", "error"},
+              "the least that is logged")
+      .show_default();
+  f->confinement.add(line);
   f->chat.add(line);
   f->sampling.add(line);
   f->engine.add_serving(line);

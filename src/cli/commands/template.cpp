@@ -79,9 +79,9 @@ Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
   f->model.add(line);
   f->chat.add(line);
-  line.option("--prompt", f->prompt, "the user's message").show_default("Hello");
+  line.option("--prompt", f->prompt, "the user's message").show_default("Hello").may_be_empty();
   f->prompt = "Hello";
-  line.option("--system", f->system, "a system message before it");
+  line.option("--system", f->system, "a system message before it").may_be_empty();
   line.option("--tools", f->tools, "tools, as JSON: [{\"type\": \"function\", ...}]");
   line.option("--kwargs", f->kwargs,
               "variables for the template, as JSON: {\"enable_thinking\": false}");

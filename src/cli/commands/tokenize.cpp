@@ -31,7 +31,7 @@ Result<int> tokenize(const Flags& f) {
 Action add(const CommandLine& line) {
   auto f = std::make_shared<Flags>();
   f->model.add(line);
-  line.option("--text", f->text, "text to encode").required();
+  line.option("--text", f->text, "text to encode").required().may_be_empty();
   line.flag("--no-special", f->no_special, "add no BOS or EOS");
   line.flag("--parse-special", f->parse_special,
             "special tokens spelt in the text become those tokens");
