@@ -6,7 +6,7 @@ vt_packages() {
   local boost=1.81
   . /etc/os-release
   [ "${VERSION_ID:-}" = 24.04 ] && boost=1.83
-  echo g++ cmake ninja-build pkg-config libboost-json$boost-dev libboost$boost-dev libssl-dev \
+  echo g++ cmake ninja-build pkg-config libboost$boost-dev libssl-dev \
     libfmt-dev libcli11-dev libutf8proc-dev libpcre2-dev
 }
 
@@ -21,6 +21,11 @@ vt_test_packages() {
 # What only .ci/run needs. The versions are given because they differ in what they ask for.
 vt_check_packages() {
   echo git clang-format-14 clang-tidy-14
+}
+
+# What only ./test fuzz needs: libFuzzer comes with clang.
+vt_fuzz_packages() {
+  echo clang-14 libclang-rt-14-dev
 }
 
 # vt_install [PACKAGE...]: installs what is missing of the build's packages and these, as root or by

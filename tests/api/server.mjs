@@ -1,15 +1,23 @@
 // The real server as a child process, and plain requests to it.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const binary = process.env.VITRINE;
 assert.ok(binary, "the environment variable VITRINE must be the path of the program");
 
 export const model = fileURLToPath(new URL("model", import.meta.url));
+// For every server, as well as what a test asks for.
+const flags = (process.env.VITRINE_FLAGS ?? "").split(" ").filter(Boolean);
 // How many times longer than usual things may take.
 export const slow = Number(process.env.VITRINE_SLOW ?? 1);
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// A server that a failed test left behind would keep this process.
+const servers = new Set();
+const end_all = () => servers.forEach((child) => child.kill("SIGKILL"));
+after(() => setTimeout(end_all, 10000).unref());  // well after the hooks of the tests
 
 // Runs `vitrine args...` to its end.
 export function vitrine(...args) {
@@ -30,8 +38,10 @@ export class Server {
   // On what `args` say, or on the built-in model, from a folder of no importance.
   static async spawn(args) {
     const server = new Server();
-    server.child = spawn(binary, ["serve", "--port", "0", ...args],
+    server.child = spawn(binary, ["serve", "--port", "0", ...flags, ...args],
       { stdio: ["ignore", "pipe", "pipe"], cwd: "/" });
+    servers.add(server.child);
+    server.child.on("close", () => servers.delete(server.child));
     server.log = "";
     server.child.stderr.on("data", (bytes) => (server.log = (server.log + bytes).slice(-20000)));
     server.ended = new Promise((done) =>
@@ -42,7 +52,7 @@ export class Server {
       server.child.on("close", () => failed(new Error(`the server ended:\n${server.log}`)));
       server.child.stdout.on("data", (bytes) => {
         out += bytes;
-        const found = out.match(/^vitrine is ready: (http:\/\/\S+).*\n/m);
+        const found = out.match(/^vitrine is ready: (https?:\/\/\S+).*\n/m);
         if (found) ready(found[1].replace(/\/$/, ""));
       });
     });

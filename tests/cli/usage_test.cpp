@@ -44,6 +44,9 @@ TEST(Usage, WrongUsageIsTwo) {
       {"load", "--serve", "demo", "--url", "http://"},  // exclude each other
       {"embed", kLlama, "a", "--file", "b"},
       {"serve", "--header-timeout", "0"},
+      generate(kLlama, {"--backend", "abacus"}),
+      generate(kLlama, {"--samplers", "top_k,astrology"}),
+      generate(kLlama, {"--preset", "haiku"}),
   };
   for (const auto& args : wrong) {
     Exit e = vitrine(args);
@@ -58,22 +61,9 @@ TEST(Usage, BadValuesAreOneAndNamed) {
   expect_refused({"inspect", "no/such/model"}, {"no/such/model"});
   expect_refused({"generate", "no/such.gguf", "--ids", "5"}, {"no/such.gguf"});
   expect_refused({"tokenize", "no/such", "--text", "a"}, {"no/such"});
-  expect_refused(generate(kLlama, {"--backend", "abacus"}), {"abacus", "ref", "cpu"});
-  expect_refused(generate(kLlama, {"--isa", "mmx"}), {"mmx", "avx2"});
-  expect_refused(generate(kLlama, {"--kv-type", "q4_0"}), {"--kv-type", "q4_0", "f16"});
-  expect_refused(generate(kLlama, {"--threads", "-2"}), {"threads", "-2"});
-  expect_refused(generate(kLlama, {"--threads", "5000"}), {"threads", "5000", "1024"});
   expect_refused(generate(kLlama, {"--device", "7"}), {"device", "7"});
-  expect_refused(generate(kLlama, {"--ctx", "-1"}), {"context", "-1"});
   expect_refused(generate(kLlama, {"--ctx", "4096"}), {"4096", "128"});
-  expect_refused(generate(kLlama, {"--sequences", "-1"}), {"sequences", "-1"});
-  expect_refused(generate(kLlama, {"--step-tokens", "0"}), {"step tokens", "0"});
   expect_refused(generate(kLlama, {"--page-size", "17"}), {"page size", "17"});
-  expect_refused(generate(kLlama, {"--max-tokens", "-5"}), {"max_tokens", "-5"});
-  expect_refused(generate(kLlama, {"--temperature", "-1"}), {"temperature", "-1"});
-  expect_refused(generate(kLlama, {"--top-p", "1.5"}), {"top_p", "1.5"});
-  expect_refused(generate(kLlama, {"--preset", "haiku"}), {"haiku", "creative"});
-  expect_refused(generate(kLlama, {"--samplers", "top_k,astrology"}), {"astrology"});
   expect_refused(generate(kLlama, {"--logit-bias", "5"}), {"--logit-bias", "ID:BIAS"});
   expect_refused(generate(kLlama, {"--logit-bias", "96:1"}), {"96", "95"});
 }

@@ -1,0 +1,60 @@
+// Bytes on a socket: a whole server answers whatever they are, and closes.
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "base/log.h"
+#include "fuzz/fuzz.h"
+#include "server/http/test_routes.h"
+
+using namespace vitrine;
+
+namespace {
+
+class Server {
+ public:
+  Server() {
+    set_log_level(LogLevel::kError);
+    HttpOptions options = http_testing::options();
+    options.io_threads = options.worker_threads = 1;
+    options.max_body_bytes = 4096, options.max_header_bytes = 2048, options.max_headers = 20;
+    options.cors_origins = {"http://page.example"};
+    std::vector<Route> routes = http_testing::routes();
+    std::erase_if(routes, [](const Route& r) { return r.path.find("fail") != r.path.npos; });
+    auto made = HttpServer::create(options, {.routes = std::move(routes)});
+    VT_CHECK(made.ok());
+    server_ = std::move(*made);
+    thread_ = std::thread([this] { (void)server_->run(); });
+  }
+  ~Server() {
+    server_->stop();
+    thread_.join();
+  }
+  int port() const { return server_->port(); }
+
+ private:
+  std::unique_ptr<HttpServer> server_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+void fuzz_one(fuzz::Input input) {
+  static Server server;
+  const std::uint8_t choice = input.take();
+  std::string_view text = input.text();
+  Client client(server.port());
+  if (!client.connected()) return;  // no port is free
+  // In one piece or in two.
+  if (choice != 0) {
+    std::size_t first = text.size() * choice / 256;
+    (void)client.send(text.substr(0, first));
+    text.remove_prefix(first);
+  }
+  (void)client.send(text);
+  client.finish();
+  VT_CHECK(client.ends(), "the server does not close");
+  std::string_view answer = client.rest();
+  VT_CHECK(answer.empty() || answer.starts_with("HTTP/1.1 "), "{}", answer);
+  VT_CHECK(answer.find("\r\nx-injected") == answer.npos, "{}", answer);
+}
