@@ -216,9 +216,8 @@ std::string cache_key(const ConstraintSpec& spec) {
 
 }  // namespace grammar
 
-Result<grammar::Machine> compile_machine(const ConstraintSpec& spec) {
+Result<grammar::Machine> compile_machine(const ConstraintSpec& spec, grammar::Budget budget) {
   const std::string what = grammar::name_of(spec);
-  grammar::Budget budget;
   budget.what = what;
   grammar::Program program;
   VT_RETURN_IF_ERROR(grammar::write_spec(program, spec, what, budget));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "grammar/budget.h"
 #include "grammar/constraint.h"
 #include "grammar/lru.h"
 
@@ -103,6 +104,6 @@ class ConstraintCompiler {
 };
 
 // Without a vocabulary: the automaton alone, for tests and tools.
-Result<grammar::Machine> compile_machine(const ConstraintSpec& spec);
+Result<grammar::Machine> compile_machine(const ConstraintSpec& spec, grammar::Budget budget = {});
 
 }  // namespace vitrine

@@ -45,10 +45,12 @@ void fuzz_one(fuzz::Input input) {
         at = end + 1;
       }
   }
-  ConstraintCompiler compiler(pieces());
-  auto constraint = compiler.compile(spec);
-  if (!constraint.ok()) return;
-  ConstraintMatcher matcher(*constraint);
+  static const auto kTrie = std::make_shared<const grammar::TokenTrie>(pieces());
+  // Of what a compilation may cost a part, so that large ones do not take all of the time.
+  auto machine = compile_machine(spec, {.work = 1 << 16, .states = 1 << 12});
+  if (!machine.ok()) return;
+  ConstraintMatcher matcher(std::make_shared<const Constraint>(
+      std::move(*machine), kTrie, grammar::make_mask_store(), spec.spelled_tokens));
   std::uint32_t random = choice;
   for (int step = 0; step < 24; ++step) {
     auto mask = matcher.mask();
