@@ -86,6 +86,8 @@ inline constexpr std::size_t kMaxSpecBytes = 8 << 20;
 class ConstraintCompiler {
  public:
   static constexpr std::size_t kCacheBytes = std::size_t{128} << 20;
+  // Of what was compiled and of all masks: what is kept between requests.
+  static constexpr std::size_t kMostBytes = kCacheBytes + grammar::kMaskStoreBytes;
 
   // Bytes of each token by id; empty for special tokens (see TokenTrie).
   explicit ConstraintCompiler(std::vector<std::string> pieces);

@@ -11,7 +11,7 @@
 namespace vitrine::grammar {
 
 struct MaskStore {
-  static constexpr std::size_t kBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kBytes = kMaskStoreBytes / 2;
 
   std::mutex mutex;
   // Guarded by mutex.

@@ -21,6 +21,7 @@ namespace vitrine::grammar {
 
 // The cache of masks of all constraints (LRU): up to 64 MiB of masks and 64 MiB of wide states.
 struct MaskStore;
+inline constexpr std::size_t kMaskStoreBytes = std::size_t{128} << 20;  // at most
 std::shared_ptr<MaskStore> make_mask_store();
 
 // The masks of one machine over one vocabulary. Thread-safe.

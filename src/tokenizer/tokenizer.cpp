@@ -10,6 +10,7 @@
 namespace vitrine {
 namespace {
 
+static_assert(Tokenizer::kCacheBytes == WordCaches::kBytes);
 // Words and texts are indexed by 32-bit numbers; a longer text is encoded in parts of this size.
 constexpr std::size_t kLargestPart = std::size_t{1} << 29;
 

@@ -35,6 +35,9 @@ struct ByteSpan {
 
 class Tokenizer {
  public:
+  // What its caches of words keep between encodings, at most.
+  static constexpr std::size_t kCacheBytes = std::size_t{16} << 20;
+
   // kNotFound when the model has no tokenizer; kMalformed and kUnsupported name what is wrong.
   static Result<std::unique_ptr<Tokenizer>> load(const ModelFile& file);
   // Hugging Face's tokenizer.json; tokenizer_config.json may be empty.

@@ -78,6 +78,9 @@ class WordCache {
 class WordCaches {
  public:
   static constexpr std::size_t kMost = 8;
+  static constexpr std::size_t kBytes = kMost * WordCache::kLines * 64;  // of those that are kept
+
+  WordCaches() { free_.reserve(kMost); }  // so that to put one back needs no memory
 
   class Lease {
    public:

@@ -146,15 +146,19 @@ for (const [name, { length, ...greedy }] of [
   ["many choices", { length: 3, n: 128, max_tokens: 400 }],
   ["long outputs", { length: 3, max_tokens: 1900 }],
   ["long prompts", { length: 1900, max_tokens: 2 }],
+  // Each takes a worker 30 ms or more.
+  ["new patterns", { length: 3, max_tokens: 2, ignore_eos: false, pattern: true }],
 ])
   test(`a polite key's first token beside ${name}`, async () => {
     await with_server(["--sequences", "8", "--max-queue", "256"], async (server) => {
       await first_token(server, 3);
       const alone = await first_token(server, 9);
-      let over = false;
+      let over = false, patterns = 0;
       const flood = async () => {
         while (!over) {
-          const { status } = await complete(server, "ann", { prompt: fresh(length), ...greedy, ignore_eos: true });
+          const { pattern, ...body } = { prompt: fresh(length), ignore_eos: true, ...greedy };
+          if (pattern) body.regex = `([a-z]{1,60}[0-9]){1,30}|${"x".repeat(++patterns)}`;
+          const { status } = await complete(server, "ann", body);
           if (status === 429) await sleep(20);
         }
       };

@@ -56,6 +56,7 @@ TEST(Inspect, EveryFixture) {
     Exit e = vitrine({"inspect", fixture(name), "--tensors"});
     EXPECT_EQ(e.code, 0);
     EXPECT_THAT(e.out, HasSubstr("memory plan"));
+    EXPECT_THAT(e.out, HasSubstr("at most: 256.0 MiB of compiled constraints"));
   }
 }
 

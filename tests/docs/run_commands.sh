@@ -63,6 +63,7 @@ fail() {
 address=
 start() {
   stop_server || fail "the server before this one ended with status $?"
+  : >server.out  # of the server before this one, whose port must not be taken for this one's
   bash -c "exec $1" </dev/null >server.out 2>server.err &
   server=$!
   local i

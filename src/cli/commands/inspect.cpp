@@ -7,6 +7,8 @@
 #include "cli/output.h"
 #include "engine/planning.h"
 #include "formats/storage.h"
+#include "grammar/compiler.h"
+#include "tokenizer/tokenizer.h"
 
 namespace vitrine {
 namespace {
@@ -41,6 +43,8 @@ json::object plan_json(const MemoryPlan& p) {
           {"activation_bytes", p.activation_bytes},
           {"mapped_file_bytes", p.file_bytes},
           {"total_bytes", p.total()},
+          {"constraint_cache_bytes_most", ConstraintCompiler::kMostBytes},
+          {"tokenizer_cache_bytes_most", Tokenizer::kCacheBytes},
           {"cache_groups", std::move(groups)}};
 }
 
@@ -154,6 +158,10 @@ void print_table(const json::object& o) {
              bytes("kv_bytes_per_token"));
   fmt::print("    activations     {:>12}\n    total           {:>12}\n", bytes("activation_bytes"),
              bytes("total_bytes"));
+  fmt::print(
+      "  caches that grow with use, at most: {} of compiled constraints and their masks, {} of "
+      "words\n",
+      bytes("constraint_cache_bytes_most"), bytes("tokenizer_cache_bytes_most"));
 }
 
 Result<int> inspect(const Flags& f) {

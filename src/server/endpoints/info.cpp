@@ -3,6 +3,7 @@
 #include "chat/chat_template.h"
 #include "engine/engine.h"
 #include "formats/storage.h"
+#include "grammar/compiler.h"
 #include "server/api.h"
 #include "tokenizer/tokenizer.h"
 
@@ -22,6 +23,8 @@ json::object memory_json(const MemoryPlan& m) {
           {"kv_bytes", m.kv_bytes},
           {"kv_bytes_per_token", m.kv_bytes_per_token},
           {"total_bytes", m.total()},
+          {"constraint_cache_bytes_most", ConstraintCompiler::kMostBytes},
+          {"tokenizer_cache_bytes_most", Tokenizer::kCacheBytes},
           {"groups", std::move(groups)}};
 }
 
