@@ -1,6 +1,7 @@
 // Memory that is kept back for threads whose failure would be everybody's: those of sockets, whose
 // library queues its work in memory it asks for in destructors. A request that finds no memory fails
-// alone; these threads get through from the reserve.
+// alone; these threads get through from the reserve and, when that is empty, wait a while for others to
+// give memory back.
 #pragma once
 
 #include <chrono>
@@ -13,10 +14,11 @@ namespace vitrine {
 // Cheap while it is full. Call it again when there may be memory.
 void fill_memory_reserve() noexcept;
 
-// While it lives, operator new takes from the reserve before it throws, on this thread.
+// While it lives, operator new takes from the reserve before it throws, on this thread; or, with false,
+// throws at once: for large memory that one request needs.
 class UseMemoryReserve {
  public:
-  UseMemoryReserve();
+  explicit UseMemoryReserve(bool use = true);
   ~UseMemoryReserve();
   UseMemoryReserve(const UseMemoryReserve&) = delete;
 

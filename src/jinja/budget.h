@@ -65,6 +65,7 @@ class Budget {
   [[noreturn]] void fail_depth() const;
   void check_clock();
 
+  // NOLINTNEXTLINE(readability-identifier-naming): a member, which clang-tidy takes for a variable.
   static constinit inline thread_local Budget* current_ = nullptr;
 
   Limits limits_;

@@ -323,7 +323,11 @@ asio::awaitable<Verdict> Session::read_body(ConnectionExchange& exchange) {
   const auto began = Clock::now();
   for (;;) {
     std::size_t used = 0;
-    auto problem = parser_->body(connection_.input(), used);
+    std::optional<HttpError> problem;
+    {
+      UseMemoryReserve no_reserve(false);
+      problem = parser_->body(connection_.input(), used);
+    }
     connection_.consume(used);
     if (problem) co_return refusal(std::move(*problem));
     if (!exchange.hold_body(parser_->body_bytes()))
@@ -339,7 +343,10 @@ asio::awaitable<Verdict> Session::read_body(ConnectionExchange& exchange) {
     if (got == Connection::Input::kTimeout)
       co_return refusal({408, "the body of the request did not arrive in time"});
   }
-  exchange.mutable_request().body = parser_->take_body();
+  {
+    UseMemoryReserve no_reserve(false);
+    exchange.mutable_request().body = parser_->take_body();
+  }
   exchange.keep_alive = parser_->keep_alive();
   co_return std::nullopt;
 }
