@@ -74,9 +74,9 @@ TEST(Workers, WhoHasWaitedBeforeIsNotRepaid) {
 
 TEST(Workers, AKeyLeavesAThreadToOthers) {
   Workers workers;
-  Crew crew(workers, 2);
   std::promise<void> first, go, other;
   std::atomic<bool> second = false;
+  Crew crew(workers, 2);  // ends before what its jobs use
   workers.post("greedy", 1, [&] {
     first.set_value();
     go.get_future().wait();
@@ -91,8 +91,8 @@ TEST(Workers, AKeyLeavesAThreadToOthers) {
 
 TEST(Workers, WithoutKeysAllThreadsWork) {
   Workers workers;
-  Crew crew(workers, 2);
   std::promise<void> second;
+  Crew crew(workers, 2);
   workers.post("", 1, [&] { second.get_future().wait(); });
   workers.post("", 1, [&] { second.set_value(); });
 }
