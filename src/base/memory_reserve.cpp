@@ -3,8 +3,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <thread>
 
 namespace vitrine {
@@ -15,7 +17,7 @@ constexpr std::size_t kPiece = 8 << 10;
 constinit std::array<void*, 64> pieces{};
 constinit std::atomic<std::size_t> held{0};  // changed under the mutex
 constinit std::mutex mutex;
-thread_local bool may_use = false;
+thread_local Shortage shortage = Shortage::kThrow;
 
 bool free_piece() {
   std::lock_guard lock(mutex);
@@ -24,31 +26,31 @@ bool free_piece() {
   return true;
 }
 
-using Clock = std::chrono::steady_clock;
-thread_local Clock::time_point short_since;  // 0: memory is not short
+constinit std::atomic<std::uint64_t> times_full{
+    0};  // that the reserve was filled to the last piece
 
 // Waits, and says whether it is worth trying again: not when memory has been short for kPatience.
 bool wait_for_memory() {
+  using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPatience{10'000}, kPause{1};
+  // Of this thread; a reserve that was full since then has ended the shortage.
+  thread_local Clock::time_point short_since;
+  thread_local std::uint64_t full_before = UINT64_MAX;
   const auto now = Clock::now();
-  if (short_since == Clock::time_point()) short_since = now;
-  if (now - short_since > kPatience) return false;
+  if (full_before != times_full) full_before = times_full, short_since = now;
   std::this_thread::sleep_for(kPause);
-  return true;
+  return shortage == Shortage::kInsist || now - short_since < kPatience;
 }
 
 // Called by operator new when there is no memory; it tries again when this returns.
 void give_piece() {
-  if (!may_use || (!free_piece() && !wait_for_memory())) throw std::bad_alloc();
+  if (shortage == Shortage::kThrow || (!free_piece() && !wait_for_memory())) throw std::bad_alloc();
 }
 
 }  // namespace
 
 void fill_memory_reserve() noexcept {
-  if (held.load(std::memory_order_relaxed) == pieces.size()) {
-    short_since = {};
-    return;
-  }
+  if (held.load(std::memory_order_relaxed) == pieces.size()) return;
   std::lock_guard lock(mutex);
   std::set_new_handler(give_piece);
   while (held < pieces.size()) {
@@ -56,10 +58,10 @@ void fill_memory_reserve() noexcept {
     if (piece == nullptr) return;
     pieces[held++] = piece;
   }
-  short_since = {};
+  ++times_full;
 }
 
-UseMemoryReserve::UseMemoryReserve(bool use) : before_(may_use) { may_use = use; }
-UseMemoryReserve::~UseMemoryReserve() { may_use = before_; }
+UseMemoryReserve::UseMemoryReserve(Shortage now) : before_(shortage) { shortage = now; }
+UseMemoryReserve::~UseMemoryReserve() { shortage = before_; }
 
 }  // namespace vitrine

@@ -4,38 +4,36 @@
 // give memory back.
 #pragma once
 
-#include <chrono>
-#include <new>
-#include <thread>
-
 namespace vitrine {
 
 // Fills the reserve, as far as there is memory, and from the first call on has operator new use it.
 // Cheap while it is full. Call it again when there may be memory.
 void fill_memory_reserve() noexcept;
 
-// While it lives, operator new takes from the reserve before it throws, on this thread; or, with false,
-// throws at once: for large memory that one request needs.
+// What operator new does on a thread when there is no memory.
+enum class Shortage {
+  kThrow,   // at once
+  kWait,    // take from the reserve, then wait a while for memory, then throw
+  kInsist,  // take from the reserve, then wait for as long as it takes
+};
+
+// While it lives, on this thread.
 class UseMemoryReserve {
  public:
-  explicit UseMemoryReserve(bool use = true);
+  explicit UseMemoryReserve(Shortage shortage = Shortage::kWait);
   ~UseMemoryReserve();
   UseMemoryReserve(const UseMemoryReserve&) = delete;
 
  private:
-  const bool before_;
+  const Shortage before_;
 };
 
-// Until there is memory for it: for what somebody waits for and cannot be told to have failed. With
-// the reserve, since a strand whose post() throws halfway never runs again.
+// Until there is memory for it: for what somebody waits for and cannot be told to have failed. It
+// never throws for want of memory, since a strand whose post() throws halfway never runs again.
 template <typename F>
 void insist(F f) {
-  UseMemoryReserve reserve;
-  for (;;) try {
-      return f();
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+  UseMemoryReserve reserve(Shortage::kInsist);
+  f();
 }
 
 }  // namespace vitrine

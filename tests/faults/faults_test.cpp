@@ -130,6 +130,15 @@ class Faults : public ::testing::Test {
 
 TEST_F(Faults, MemoryForACompletion) { step_through_memory(kPlain); }
 
+// More failures than the threads of sockets have reserves for: who asked may lose the connection.
+TEST_F(Faults, MemoryThatStaysAway) {
+  for (const std::string& request :
+       {kPlain,
+        post("/v1/completions", R"({"prompt":"abc","max_tokens":8,"stream":true,"logprobs":2})"),
+        post("/v1/embeddings", R"({"input":["abc","x"]})")})
+    if (!HasFatalFailure()) step_through(Fault::kAllocation, request, 300, true);
+}
+
 // The time of day jumps by years with every look at it; what waits and what ends goes by another clock.
 TEST_F(Faults, AClockThatJumps) {
   const std::string hours = post(

@@ -325,7 +325,7 @@ asio::awaitable<Verdict> Session::read_body(ConnectionExchange& exchange) {
     std::size_t used = 0;
     std::optional<HttpError> problem;
     {
-      UseMemoryReserve no_reserve(false);
+      UseMemoryReserve no_reserve(Shortage::kThrow);
       problem = parser_->body(connection_.input(), used);
     }
     connection_.consume(used);
@@ -344,7 +344,7 @@ asio::awaitable<Verdict> Session::read_body(ConnectionExchange& exchange) {
       co_return refusal({408, "the body of the request did not arrive in time"});
   }
   {
-    UseMemoryReserve no_reserve(false);
+    UseMemoryReserve no_reserve(Shortage::kThrow);
     exchange.mutable_request().body = parser_->take_body();
   }
   exchange.keep_alive = parser_->keep_alive();
