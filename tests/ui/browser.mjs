@@ -1,0 +1,97 @@
+// The real server and a real browser. Whatever a test does, it also fails on an error in the console, a
+// violation of the page's policy, a request to another origin, and a promise that nobody waited for.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { after, test } from "node:test";
+import { chromium } from "playwright-core";
+import { Server, slow } from "./server.mjs";
+
+export { Server, slow };
+export const views = ["#/ask", "#/request", "#/engine", "#/model"];
+export const widths = [320, 768, 1280, 1920];
+export const themes = ["light", "dark"];
+export const shots = process.env.VITRINE_SHOTS ?? "shots";
+mkdirSync(shots, { recursive: true });
+
+let browser;
+async function launched() {
+  browser ??= await chromium.launch({
+    executablePath: process.env.VITRINE_CHROMIUM,
+    args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+      "--disable-component-update", "--disable-sync"],
+  });
+  return browser;
+}
+after(() => browser?.close());
+
+// A page of the server. `problems` is what must stay empty; a test that provokes one takes it out.
+export async function open(server, { path = "/", width = 1280, height = 900, theme = "light", ...more } = {}) {
+  const context = await (await launched()).newContext({
+    viewport: { width, height }, colorScheme: theme, ...more });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20000 * slow);
+  page.problems = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) page.problems.push(`console: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => page.problems.push(`error: ${error.message}`));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(server.url) && !/^(data|blob):/.test(request.url()))
+      page.problems.push(`a request to another origin: ${request.url()}`);
+  });
+  await page.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (event) =>
+      console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
+    addEventListener("unhandledrejection", (event) => console.error(`unhandled: ${event.reason}`));
+  });
+  await page.goto(server.url + path);
+  return page;
+}
+
+export async function close(page) {
+  const { problems } = page;
+  await page.context().close();
+  assert.deepEqual(problems, []);
+}
+
+// One server on the built-in model for the tests of a file.
+export function with_server(...flags) {
+  let server;
+  after(() => server?.stop());
+  return (name, run) => test(name, async () => {
+    server ??= await Server.spawn(flags);
+    await run(server);
+  });
+}
+
+export const tokens = (page) => page.locator("[role=listbox] [role=option]");
+export const send = (page) => page.getByRole("button", { name: "Send" });
+
+// Waits for the model, asks what is in the field, or `text`, and waits for the whole answer: its label.
+export async function ask(page, text) {
+  const field = page.getByLabel(/Your message|Text to continue/);
+  if (text !== undefined) await field.fill(text);
+  const answers = await page.getByText(/^Ended:/).count();
+  await send(page).click();
+  await page.getByText(/^Ended:/).nth(answers).waitFor({ timeout: 120000 * slow });
+  await page.getByRole("figure", { name: "Time of this answer" }).waitFor();
+  return new URL(page.url().replace("#/", "")).searchParams.get("req");
+}
+
+export async function setting(page, name, value) {
+  await page.locator("details").evaluate((details) => (details.open = true));
+  const field = page.getByLabel(name, { exact: true });
+  await field.fill(String(value));
+  await field.blur();
+}
+
+// A view with something in it: after an answer, on the request itself where it has one.
+export async function visit(page, view, label) {
+  const hash = view === "#/ask" ? `#/ask?req=${label}` : view;
+  await page.evaluate((to) => (location.hash = to), hash);
+  const ready = {
+    "#/ask": "[role=listbox] [role=option]", "#/request": "main table", "#/engine": "main canvas, main .empty",
+    "#/model": ".piece",
+  };
+  await page.locator(ready[view] ?? "main canvas").first().waitFor();
+}

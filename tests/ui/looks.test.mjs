@@ -1,0 +1,60 @@
+// Nothing overlaps, nothing is cut, at four widths in both themes; pictures are left for people to look at.
+import assert from "node:assert/strict";
+import { ask, close, open, shots, themes, tokens, views, visit, widths, with_server } from "./browser.mjs";
+
+const served = with_server();
+
+// What sticks out of the page, texts that are cut, and neighbours that lie over each other.
+const faults = (page) => page.evaluate(() => {
+  const out = [], root = document.documentElement;
+  const name = (e) => `${e.tagName.toLowerCase()}.${e.className}: ${e.textContent.trim().slice(0, 40)}`;
+  if (root.scrollWidth > root.clientWidth) out.push(`the page is ${root.scrollWidth} wide of ${root.clientWidth}`);
+  const visible = (e) => e.checkVisibility() && !e.closest(".hidden, .skip, dialog");
+  for (const e of document.querySelectorAll("main *, header *")) {
+    if (!visible(e) || e.closest("svg")) continue;
+    const box = e.getBoundingClientRect();
+    if (box.width === 0 || box.height === 0) continue;
+    const scrolls = e.closest(".scroll, .pieces, textarea");
+    if (!scrolls && (box.left < -1 || box.right > root.clientWidth + 1)) out.push(`beyond the edge: ${name(e)}`);
+    const style = getComputedStyle(e);
+    if (style.overflowX === "hidden" && style.textOverflow !== "ellipsis" && e.children.length === 0 && e.scrollWidth > e.clientWidth + 1)
+      out.push(`cut: ${name(e)}`);
+  }
+  const rows = [...document.querySelectorAll("[role=figure], article, .facts > div, .legend > li, button, .button, .token")].filter(visible);
+  for (const a of rows) {
+    const x = a.getBoundingClientRect(), b = a.nextElementSibling;
+    if (!b || !rows.includes(b)) continue;
+    const y = b.getBoundingClientRect();
+    const over = Math.min(x.right, y.right) - Math.max(x.left, y.left) > 1 && Math.min(x.bottom, y.bottom) - Math.max(x.top, y.top) > 1;
+    if (over) out.push(`overlap: ${name(a)} and ${name(b)}`);
+  }
+  return out;
+});
+
+for (const theme of themes)
+  for (const width of widths)
+    served(`${theme}, ${width} px`, async (server) => {
+      const page = await open(server, { theme, width, height: width < 500 ? 720 : 900 });
+      await page.getByText("live", { exact: true }).waitFor();
+      await page.screenshot({ path: `${shots}/empty-${theme}-${width}.png` });
+      assert.deepEqual(await faults(page), [], "empty");
+      const label = await ask(page, "Tell me a story about a fox.");
+      await tokens(page).nth(4).click();
+      for (const view of [...views, `#/request/${label}`]) {
+        await visit(page, view, label);
+        const file = view.startsWith("#/request/") ? "one" : view.slice(2);
+        await page.screenshot({ path: `${shots}/${file}-${theme}-${width}.png`, fullPage: view !== "#/ask" });
+        assert.deepEqual(await faults(page), [], view);
+      }
+      await close(page);
+    });
+
+served("a page of twice the size still fits", async (server) => {
+  const page = await open(server, { width: 640, height: 450, deviceScaleFactor: 2 });
+  const label = await ask(page, "Why is the sky blue?");
+  for (const view of [...views, `#/request/${label}`]) {
+    await visit(page, view, label);
+    assert.deepEqual(await faults(page), [], view);
+  }
+  await close(page);
+});

@@ -1,0 +1,127 @@
+// Where a figure comes from. A number is drawn by <Num> only, which takes its field from this table, so
+// that none is on the page without a source.
+import type {Unit} from './format';
+
+export const provenances = ['measured', 'probe', 'computed', 'recorded', 'simulated'] as const;
+export type Provenance = (typeof provenances)[number];
+
+export const meaning: Record<Provenance, string> = {
+  measured: 'Read from a clock or a counter of the engine, the server or this browser, for this very event.',
+  probe: 'Read from a second run of the recorded tokens through the same kernels.',
+  computed: 'Exact arithmetic on measured values or on the configuration.',
+  recorded: 'From a file or an earlier process.',
+  simulated: 'From a model of the machine, with assumptions.',
+};
+
+// The weakest of several.
+export function weakest(of: readonly Provenance[]): Provenance {
+  return provenances[Math.max(0, ...of.map((p) => provenances.indexOf(p)))]!;
+}
+
+export interface Field {
+  unit: Unit;
+  from: Provenance;
+  help: string;
+}
+
+const field = (unit: Unit, from: Provenance, help: string): Field => ({unit, from, help});
+
+export const fields = {
+  // A request's account.
+  'request.id': field('plain', 'measured', 'Number of the sequence, counted by the engine since it started.'),
+  'request.choice': field('plain', 'measured', 'Which of the request’s choices.'),
+  'request.priority': field('plain', 'measured', 'As the request asked; less is sooner.'),
+  'request.prompt_tokens': field('tokens', 'measured', 'Tokens of the prompt, with those of the template.'),
+  'request.cached_tokens': field('tokens', 'measured', 'Prompt tokens whose keys and values came from the prefix cache.'),
+  'request.fresh_tokens': field('tokens', 'computed', 'Prompt tokens less those from the cache.'),
+  'request.completion_tokens': field('tokens', 'measured', 'Tokens drawn for the answer.'),
+  'request.reasoning_tokens': field('tokens', 'measured', 'Tokens of the answer before its final part.'),
+  'request.queue_ms': field('ms', 'measured', 'From submission to a seat in the batch.'),
+  'request.prefill_ms': field('ms', 'measured', 'The steps in which it prefilled, without committing.'),
+  'request.decode_ms': field('ms', 'measured', 'The steps in which it decoded, without committing.'),
+  'request.other_ms': field('ms', 'computed', 'Total less queue and steps: committing, and steps in which it had no rows.'),
+  'request.ttft_ms': field('ms', 'measured', 'From submission to the first token.'),
+  'request.tpot_ms': field('ms', 'computed', 'From the first token to the end, by the tokens after the first.'),
+  'request.total_ms': field('ms', 'measured', 'From submission to the end.'),
+  'request.prefill_tok_s': field('tok/s', 'computed', 'Computed prompt tokens by prefill time.'),
+  'request.decode_tok_s': field('tok/s', 'computed', 'Tokens after the first by decode time.'),
+  'request.steps': field('steps', 'measured', 'Steps of the engine in which this request had rows.'),
+  'request.pages': field('pages', 'measured', 'Pages of the KV cache held at most.'),
+  'request.preemptions': field('count', 'measured', 'How often its pages were taken by others.'),
+  'request.recomputed_tokens': field('tokens', 'measured', 'Tokens computed again after a preemption.'),
+  'request.batch_mean': field('count', 'computed', 'Sequences per step, averaged over this request’s steps.'),
+  'request.batch_max': field('count', 'measured', 'Sequences in its fullest step.'),
+  'request.flops': field('flop', 'computed', 'Counted from the shapes of the products that ran for its rows.'),
+  'request.kv_read_bytes': field('bytes', 'computed', 'Keys and values that its rows read, counted from shapes.'),
+  'request.kv_write_bytes': field('bytes', 'computed', 'Keys and values that its rows wrote, counted from shapes.'),
+  'request.weight_bytes': field('bytes', 'computed', 'Its share of the weights that its steps read.'),
+  'request.age_ms': field('ms', 'computed', 'This browser’s clock less the time of submission.'),
+  // A step of a request.
+  'step.number': field('plain', 'measured', 'Steps are counted since the engine started.'),
+  'step.start_ms': field('ms', 'computed', 'Since this request’s first step began.'),
+  'step.ms': field('ms', 'computed', 'Planning, forward pass, drawing and committing together.'),
+  'step.plan_ms': field('ms', 'measured', 'Choosing tokens, pages and rows.'),
+  'step.forward_ms': field('ms', 'measured', 'The model’s layers.'),
+  'step.sample_ms': field('ms', 'measured', 'Logits and the draw.'),
+  'step.commit_ms': field('ms', 'measured', 'Appending tokens and freeing pages.'),
+  'step.rows': field('count', 'measured', 'Rows of this request in the step.'),
+  'step.first': field('plain', 'measured', 'Position of its first row.'),
+  'step.sequences': field('count', 'measured', 'Sequences in the step, this one included.'),
+  'step.all_rows': field('count', 'measured', 'Rows of all sequences in the step.'),
+  'step.gap_ms': field('ms', 'computed', 'Time between its steps, in which it had no rows.'),
+  // A token as this browser saw it.
+  'token.probability': field('probability', 'computed', 'e to the log probability that the engine sent; before temperature and cuts.'),
+  'token.rest': field('probability', 'computed', 'What is left for all other tokens of the vocabulary.'),
+  'token.logprob': field('logprob', 'measured', 'Natural logarithm of its probability over the whole vocabulary.'),
+  'token.position': field('plain', 'measured', 'Counted from the answer’s first token.'),
+  'token.rank': field('plain', 'computed', 'Place among the alternatives by probability.'),
+  'token.id': field('plain', 'measured', 'Number in the vocabulary.'),
+  'token.gap_ms': field('ms', 'measured', 'Since the token before it arrived, by this browser’s clock.'),
+  'token.bytes': field('plain', 'measured', 'Bytes of its text.'),
+  'browser.first_ms': field('ms', 'measured', 'From Send to the first token, by this browser’s clock.'),
+  'browser.network_ms': field('ms', 'computed', 'The browser’s time to the first token less the engine’s: network, HTTP, template, tokenizer.'),
+  // Context gauge.
+  'context.used': field('tokens', 'measured', 'Tokens of the prompt and the answer.'),
+  'context.draft': field('tokens', 'measured', 'Tokens of what is typed, with the conversation and the template, by the server’s tokenizer.'),
+  'context.limit': field('tokens', 'measured', 'Positions that a sequence may have on this server.'),
+  'context.left': field('tokens', 'computed', 'Limit less what is used.'),
+  // The engine now.
+  'engine.running': field('count', 'measured', 'Sequences with a seat.'),
+  'engine.waiting': field('count', 'measured', 'Sequences in the queue.'),
+  'engine.seats': field('count', 'measured', 'Sequences that may run at once.'),
+  'engine.queue_limit': field('count', 'measured', 'Sequences that may wait.'),
+  'engine.step_tokens': field('tokens', 'measured', 'Most rows of one step.'),
+  'engine.steps': field('count', 'measured', 'Steps since the engine started.'),
+  'engine.uptime': field('s', 'measured', 'Since the engine started.'),
+  'engine.prefill_rate': field('tok/s', 'computed', 'Prompt tokens computed in the last interval, by its length.'),
+  'engine.decode_rate': field('tok/s', 'computed', 'Tokens drawn in the last interval, by its length.'),
+  'engine.kv_share': field('share', 'computed', 'Pages held by sequences, of all pages.'),
+  'engine.interval': field('s', 'measured', 'What the chart covers.'),
+  'pool.total': field('pages', 'measured', 'Pages of the pool.'),
+  'pool.used': field('pages', 'measured', 'Held by at least one sequence.'),
+  'pool.cached': field('pages', 'measured', 'Held by nobody, kept because a prompt may find them.'),
+  'pool.free': field('pages', 'measured', 'Holding nothing.'),
+  'pool.shared': field('pages', 'measured', 'Held by more than one sequence.'),
+  'pool.waste': field('share', 'computed', 'Positions of held pages that hold no token.'),
+  'pool.page_size': field('tokens', 'measured', 'Positions of a page.'),
+  'pool.bytes': field('bytes', 'computed', 'Pages by the bytes of a page.'),
+  'pool.window': field('tokens', 'measured', 'Positions that its layers look back.'),
+  // The model.
+  'model.layers': field('count', 'measured', 'From the file.'),
+  'model.dim': field('count', 'measured', 'Width of a hidden state, from the file.'),
+  'model.heads': field('count', 'measured', 'Query heads of a layer, from the file.'),
+  'model.vocab': field('count', 'measured', 'Tokens that the model knows, from the file.'),
+  'model.context': field('tokens', 'measured', 'Positions that the model was made for, from the file.'),
+  'model.parameter': field('plain', 'measured', 'As the server has it.'),
+  'memory.bytes': field('bytes', 'measured', 'Allocated when the model was loaded, as planned before.'),
+  'memory.most': field('bytes', 'computed', 'An upper bound; taken as needed.'),
+  'memory.per_token': field('bytes', 'computed', 'Keys and values of one position, over all layers.'),
+  'memory.sequences': field('count', 'computed', 'Pages of the pools by the pages of a sequence of full length.'),
+  'text.tokens': field('tokens', 'measured', 'Counted by the server’s tokenizer.'),
+  'text.characters': field('count', 'measured', 'Characters of the text, as Unicode counts them.'),
+  'text.ratio': field('count', 'computed', 'Characters by tokens.'),
+  'server.age': field('s', 'measured', 'Since the last answer of the server.'),
+} satisfies Record<string, Field>;
+
+export type FieldName = keyof typeof fields;
+export const fieldOf = (name: FieldName): Field => fields[name];

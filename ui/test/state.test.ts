@@ -1,0 +1,71 @@
+import {beforeAll, describe, expect, test, vi} from 'vitest';
+import type {Route} from '../src/app/route.svelte';
+import type {Account} from '../src/data/api';
+import {partsOf, placed} from '../src/fig/life';
+import {fields, weakest} from '../src/data/provenance';
+
+// What the modules touch of a browser.
+beforeAll(() => {
+  vi.stubGlobal('location', {hash: ''});
+  vi.stubGlobal('addEventListener', () => {});
+  vi.stubGlobal('document', {hidden: true, addEventListener: () => {}, documentElement: {dataset: {}}});
+  vi.stubGlobal('sessionStorage', {getItem: () => null, setItem: () => {}, removeItem: () => {}});
+});
+
+describe('the URL', () => {
+  test('says what is selected, and back', async () => {
+    const {parseRoute, writeRoute} = await import('../src/app/route.svelte');
+    const routes: Route[] = [
+      {view: 'ask', argument: '', query: {}},
+      {view: 'request', argument: 'req-1/2 ?&', query: {vs: 'a b'}},
+      {view: 'engine', argument: '', query: {at: '7'}},
+    ];
+    for (const route of routes) expect(parseRoute(writeRoute(route))).toEqual(route);
+    expect(parseRoute('#/nothing/x').view).toBe('ask');
+    expect(parseRoute('').view).toBe('ask');
+    expect(parseRoute('#/request/%E0%A4%A').argument).toBe('%E0%A4%A');
+  });
+});
+
+describe('rates', () => {
+  test('are differences of counters by time', async () => {
+    const {rates, readCounter} = await import('../src/data/live.svelte');
+    const sample = (at: number, prompt: number, output: number) => ({at, prompt, output, running: 1, waiting: 0, kv: 0});
+    expect(rates([sample(0, 0, 0), sample(500, 100, 10)])[0]).toMatchObject({prefill: 200, decode: 20});
+    // A server that was restarted counts from zero.
+    expect(rates([sample(0, 0, 50), sample(500, 0, 1)])).toEqual([]);
+    expect(readCounter('\n# HELP a\nvitrine:a_total{model_name="x"} 12.5\nvitrine:a{model_name="x"} 3\n', 'vitrine:a_total')).toBe(12.5);
+    expect(readCounter('\n', 'vitrine:a')).toBeNaN();
+  });
+});
+
+describe('an answer', () => {
+  test('joins tokens that end inside a character', async () => {
+    const {joined} = await import('../src/data/conversation.svelte');
+    const token = (text: string, bytes: number[] | null) => ({text, bytes, logprob: 0, top: [], at: 0});
+    expect(joined([token('a', [97]), token('\ufffd', [0xf0, 0x9f]), token('\ufffd', [0xa6, 0x8a])])).toBe('a🦊');
+    expect(joined([token('a', null), token(' b', null)])).toBe('a b');
+  });
+});
+
+describe('a life', () => {
+  const account = {queue_ms: 1, prefill_ms: 20, decode_ms: 30, total_ms: 55} as Account;
+  test('sums to its total', () => {
+    expect(partsOf(account).reduce((sum, part) => sum + part.value, 0)).toBeCloseTo(account.total_ms, 12);
+  });
+  test('places steps after the first', () => {
+    const step = {start_ns: 5e6, plan_ms: 1, forward_ms: 2, sample_ms: 3, commit_ms: 4, phase: 'decode' as const, first: 0, tokens: 1, sampled: true};
+    expect(placed([step, {...step, start_ns: 8e6}]).map((p) => [p.start, p.ms])).toEqual([[0, 10], [3, 10]]);
+  });
+});
+
+describe('provenance', () => {
+  test('a figure shows the weakest of its inputs', () => {
+    expect(weakest(['measured', 'computed'])).toBe('computed');
+    expect(weakest(['measured', 'simulated', 'probe'])).toBe('simulated');
+    expect(weakest([])).toBe('measured');
+  });
+  test('every field says what it is', () => {
+    for (const [name, field] of Object.entries(fields)) expect(field.help, name).toMatch(/^.{8,}\.$/);
+  });
+});
