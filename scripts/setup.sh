@@ -16,6 +16,9 @@ vt_test_packages() {
   echo libgtest-dev libgmock-dev libbenchmark-dev
   command -v node >/dev/null || echo nodejs
   command -v npm >/dev/null || echo npm
+  # For the page. (Ubuntu's is a snap: there its tests are skipped unless VITRINE_CHROMIUM names one.)
+  . /etc/os-release
+  [ "${ID:-}" != debian ] || [ -n "${VITRINE_CHROMIUM:-}" ] || command -v chromium >/dev/null || echo chromium
 }
 
 # What only .ci/run needs. The versions are given because they differ in what they ask for.
@@ -26,6 +29,39 @@ vt_check_packages() {
 # What only ./test fuzz needs: libFuzzer comes with clang.
 vt_fuzz_packages() {
   echo clang-14 libclang-rt-14-dev
+}
+
+# What the page is built with (ui/), unless $VITRINE_UI is OFF.
+vt_page_packages() {
+  [ "${VITRINE_UI:-}" = OFF ] && return 0
+  command -v node >/dev/null || echo nodejs
+  command -v npm >/dev/null || echo npm
+}
+
+# Whether node can build the page (src/glass/CMakeLists.txt asks for the same).
+vt_node_builds_page() {
+  command -v npm >/dev/null && command -v node >/dev/null &&
+    node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 18 || (a === 18 && b >= 19) ? 0 : 1)'
+}
+
+# vt_install_page: as vt_install, but the program does without: where that needs a password or fails, a
+# hint on stderr, once for a build folder, and the plain page.
+vt_install_page() {
+  local missing tried=build/release/page-packages-tried
+  missing=$(vt_page_packages | paste -sd ' ')
+  [ -z "$missing" ] && return 0
+  if [ "${VITRINE_UI:-}" = ON ]; then
+    vt_install $missing
+    return
+  fi
+  [ -e $tried ] && return 0
+  mkdir -p build/release && : >$tried
+  if command -v dpkg-query >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; } &&
+    (vt_install $missing); then
+    return 0
+  fi
+  echo "hint: the web page is a plain one; for the full one (it needs node 18.19 or newer):" >&2
+  echo "  sudo apt-get update && sudo apt-get install -y --no-install-recommends $missing" >&2
 }
 
 # vt_install [PACKAGE...]: installs what is missing of the build's packages and these, as root or by
@@ -65,19 +101,29 @@ vt_cuda() {
   fi
 }
 
+# cmake's argument for $VITRINE_UI, where it is set (auto, ON or OFF).
+vt_ui() {
+  [ -z "${VITRINE_UI:-}" ] || echo "-DVITRINE_UI=$VITRINE_UI"
+}
+
 # vt_cached PRESET NAME: a variable of the build folder's cache; empty when there is none.
 vt_cached() {
   sed -n "s/^$2:[A-Z]*=//p" "build/$1/CMakeCache.txt" 2>/dev/null || true
 }
 
 # vt_configure_program: a build folder for ./run, without tests. One that is there stays as it is,
-# unless $VITRINE_CUDA asks for something else.
+# unless $VITRINE_CUDA or $VITRINE_UI asks for something else, or node has come for the page.
 vt_configure_program() {
   if [ ! -f build/release/build.ninja ]; then
-    cmake --preset release -DVITRINE_TESTS=OFF "-DVITRINE_CUDA=$(vt_cuda)" >&2
+    cmake --preset release -DVITRINE_TESTS=OFF "-DVITRINE_CUDA=$(vt_cuda)" $(vt_ui) >&2
+  elif [ -n "${VITRINE_UI:-}" ] && [ "$VITRINE_UI" != "$(vt_cached release VITRINE_UI)" ]; then
+    cmake --preset release ${VITRINE_CUDA:+"-DVITRINE_CUDA=$VITRINE_CUDA"} $(vt_ui) >&2
   elif [ -n "${VITRINE_CUDA:-}" ] && [ "$VITRINE_CUDA" != "$(vt_cached release VITRINE_CUDA)" ]; then
     cmake --preset release "-DVITRINE_CUDA=$VITRINE_CUDA" >&2
   elif [ -n "${CUDACXX:-}" ] && [ "$CUDACXX" != "$(vt_cached release VITRINE_NVCC)" ]; then
+    cmake --preset release >&2
+  elif [ "$(vt_cached release VITRINE_UI)" = auto ] && [ "$(vt_cached release VITRINE_UI_KIND)" = plain ] &&
+    [ -f ui/package-lock.json ] && vt_node_builds_page; then
     cmake --preset release >&2
   fi
 }
@@ -85,9 +131,9 @@ vt_configure_program() {
 # vt_configure PRESET: a build folder with tests. One that ./run made gets what it left out.
 vt_configure() {
   if [ "$(vt_cached "$1" VITRINE_TESTS)" = OFF ]; then
-    cmake --preset "$1" -DVITRINE_TESTS=ON "-DVITRINE_CUDA=${VITRINE_CUDA:-auto}" >&2
+    cmake --preset "$1" -DVITRINE_TESTS=ON "-DVITRINE_CUDA=${VITRINE_CUDA:-auto}" $(vt_ui) >&2
   elif [ ! -f "build/$1/build.ninja" ]; then
-    cmake --preset "$1" >&2
+    cmake --preset "$1" $(vt_ui) >&2
   fi
 }
 

@@ -15,6 +15,7 @@
 #include "base/swappable.h"
 #include "engine/account.h"
 #include "engine/pooling.h"
+#include "glass/assets.h"
 #include "sampling/params.h"
 #include "server/error.h"
 #include "server/http/http.h"
@@ -58,7 +59,8 @@ struct Api {
   std::optional<std::chrono::milliseconds> default_timeout;
   Pooling pooling = Pooling::kMean;  // of embeddings, where a request does not say
   std::int64_t started_unix = 0;
-  std::function<HttpCounts()> http_counts;  // may be empty
+  std::function<HttpCounts()> http_counts;    // may be empty
+  std::span<const Asset> page = ui_assets();  // empty: switched off; outlives the HTTP server
 
   std::atomic<bool> loaded{false};  // by attach(), after all that it sets
   std::atomic<std::int64_t> load_bytes{0}, load_bytes_total{0};

@@ -100,8 +100,10 @@ TEST_F(ApiTest, KeysSeeOnlyTheirOwn) {
   EXPECT_EQ(call("/api/requests/req-1", "", "carl")->status, 404);
 }
 
-TEST_F(ApiTest, OnlyHealthIsOpen) {
-  for (const Route& r : routes) EXPECT_EQ(r.open, r.path == "/health") << r.path;
+bool is_page(std::string_view path) { return path == "/" || path.starts_with("/ui/"); }
+
+TEST_F(ApiTest, OnlyHealthAndThePageAreOpen) {
+  for (const Route& r : routes) EXPECT_EQ(r.open, r.path == "/health" || is_page(r.path)) << r.path;
 }
 
 TEST_F(ApiTest, ErrorsOfTheTransportHaveTheSameShape) {
@@ -118,15 +120,15 @@ TEST_F(ApiTest, ErrorsOfTheTransportHaveTheSameShape) {
 }
 
 // Until the engine is there: without it, no endpoint may run that does not say so.
-TEST_F(ApiTest, WhileLoadingOnlyHealthAndReadyAnswer) {
+TEST_F(ApiTest, WhileLoadingOnlyHealthReadyAndThePageAnswer) {
   api.loaded = false, api.engine = nullptr;
   api.load_bytes = 25, api.load_bytes_total = 100;
   for (const Endpoint* endpoint : all_endpoints())
     for (std::string path : endpoint->paths) {
       if (path.ends_with('*')) path.back() = 'x';
       auto x = call(path, "{}");
-      if (path == "/health") {
-        EXPECT_EQ(x->status, 200);
+      if (path == "/health" || is_page(path)) {
+        EXPECT_EQ(x->status, path == "/ui/x" ? 404 : 200);
         continue;
       }
       EXPECT_EQ(x->status, 503) << path;

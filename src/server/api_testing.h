@@ -100,6 +100,10 @@ class FakeExchange : public Exchange {
     this->headers = std::move(headers);
     co_return;
   }
+  asio::awaitable<void> reply_static(int status, std::string_view type, std::string_view body,
+                                     Headers headers) override {
+    return reply(status, type, std::string(body), std::move(headers));
+  }
   asio::awaitable<void> begin(std::string_view type, Headers) override {
     EXPECT_EQ(status, 0) << "two answers";
     status = 200, content_type = type;

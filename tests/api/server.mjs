@@ -38,7 +38,7 @@ export class Server {
   // On what `args` say, or on the built-in model, from a folder of no importance.
   static async spawn(args) {
     const server = new Server();
-    server.child = spawn(binary, ["serve", "--port", "0", ...flags, ...args],
+    server.child = spawn(binary, ["serve", ...(args.includes("--port") ? [] : ["--port", "0"]), ...flags, ...args],
       { stdio: ["ignore", "pipe", "pipe"], cwd: "/" });
     servers.add(server.child);
     server.child.on("close", () => servers.delete(server.child));
@@ -46,13 +46,13 @@ export class Server {
     server.child.stderr.on("data", (bytes) => (server.log = (server.log + bytes).slice(-20000)));
     server.ended = new Promise((done) =>
       server.child.on("close", (code, signal) => done({ code, signal })));
-    let out = "";
+    server.out = "";
     server.url = await new Promise((ready, failed) => {
       server.child.on("error", failed);
       server.child.on("close", () => failed(new Error(`the server ended:\n${server.log}`)));
       server.child.stdout.on("data", (bytes) => {
-        out += bytes;
-        const found = out.match(/^vitrine is ready: (https?:\/\/\S+).*\n/m);
+        server.out += bytes;
+        const found = server.out.match(/^vitrine is ready: (https?:\/\/\S+).*\n/m);
         if (found) ready(found[1].replace(/\/$/, ""));
       });
     });

@@ -47,6 +47,7 @@ std::vector<OptionHelp> options_of(const std::string& command) {
     if (!std::regex_match(line, found, kOption) || found[1] == "--help") continue;
     // Two spaces separate the description.
     bool flag = line.find(found[1].str() + "  ") != std::string::npos || !found[2].matched ||
+                found[2] == "Excludes:" ||
                 line.substr(line.find(found[1].str()) + found[1].length(), 2) == "  ";
     out.push_back({command, found[1], flag ? "" : found[2].str()});
   }

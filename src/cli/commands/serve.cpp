@@ -1,4 +1,6 @@
 // vitrine serve: the HTTP server with OpenAI's API.
+#include <arpa/inet.h>
+
 #include <atomic>
 #include <filesystem>
 #include <thread>
@@ -10,6 +12,7 @@
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/server_signals.h"
+#include "glass/folder.h"
 #include "server/api.h"
 #include "server/http/http.h"
 #include "server/request/limits.h"
@@ -24,10 +27,10 @@ struct Flags {
   ChatFlags chat;
   HttpOptions http;
   Confinement confinement;
-  std::string model_name, log_level = "info", pooling;
+  std::string model_name, log_level = "info", pooling, ui_dir;
   int drain_seconds = 30, stream_backlog = Api::kDefaultBacklog;
   double default_timeout = 0;
-  bool share_cache = false;
+  bool share_cache = false, no_ui = false;
 };
 
 void add_http_flags(const CommandLine& line, HttpOptions& http) {
@@ -45,7 +48,8 @@ void add_http_flags(const CommandLine& line, HttpOptions& http) {
   line.option(
       "--api-keys", http.api_keys_file,
       "file of API keys, a line each: KEY [NAME [WEIGHT]] [OPTION=VALUE ..]; all but /health "
-      "needs one; options: role, weight, min_priority, max_parallel_requests, rpm_limit, "
+      "and the page needs one; options: role, weight, min_priority, max_parallel_requests, "
+      "rpm_limit, "
       "tpm_limit");
   line.option("--allow-host", http.allow_hosts,
               "name that clients may use for this server, beside loopback; may be repeated");
@@ -85,6 +89,33 @@ std::string default_name(const std::string& model_path) {
   return (gguf ? path.stem() : path.filename()).string();
 }
 
+// The server's address as a URL has it. `open`: one that a browser on this machine can open.
+std::string address(const HttpOptions& http, int port, bool open) {
+  std::string host = http.host;
+  in6_addr v6;
+  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) {
+    if (open && IN6_IS_ADDR_UNSPECIFIED(&v6)) host = "::1";
+    host = "[" + host + "]";
+  } else if (open && host == "0.0.0.0") {
+    host = "127.0.0.1";
+  }
+  return fmt::format("{}://{}:{}", http.tls_certificate.empty() ? "http" : "https", host, port);
+}
+
+// For a person the page comes first; programs look for the line that says ready.
+void print_ready(const Flags& f, const Api& api, const HttpServer& http) {
+  const std::string url = address(f.http, http.port(), false);
+  if (!api.page.empty()) fmt::print("open {} in a browser\n", address(f.http, http.port(), true));
+  fmt::print("vitrine is ready: {} (model {}, backend {})\n", url, api.model_name,
+             api.engine->info().backend_description);
+  if (f.http.api_keys_file.empty() && f.http.tls_certificate.empty())
+    fmt::print(
+        "try: curl {}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", "
+        "\"content\": \"Tell me a story about a fox.\"}}]}}'\n",
+        url);
+  std::fflush(stdout);
+}
+
 // Answers requests on threads of its own until it is waited for or goes away; then nothing is left of
 // the server's connections, and signals do not reach it any more.
 class Running {
@@ -122,10 +153,16 @@ Result<int> serve(const Flags& f) {
   // Goes last: its limit on the time to end covers all that follows.
   ServerSignals signals(std::chrono::seconds(f.drain_seconds),
                         !f.http.api_keys_file.empty() || !f.http.tls_certificate.empty());
+  std::unique_ptr<AssetFolder> page;
   Api api;
   // What needs root comes first, and what others wrote is read without it.
   VT_TRY(auto http, HttpServer::create(f.http, api_service(api)));
   VT_RETURN_IF_ERROR(f.confinement.drop());
+  if (f.no_ui) api.page = {};
+  if (!f.ui_dir.empty()) {
+    VT_TRY(page, AssetFolder::load(f.ui_dir));
+    api.page = page->assets();
+  }
   VT_TRY(auto file, f.model.open());
   VT_TRY(auto tokenizer, load_tokenizer(*file));
   VT_TRY(auto chat, f.chat.load(*file, tokenizer.get()));
@@ -160,15 +197,7 @@ Result<int> serve(const Flags& f) {
   api.attach(*engine);
   signals.serving(api, *file);
   if (running.ended()) return running.wait();
-  fmt::print("vitrine is ready: {}://{}:{} (model {}, backend {})\n",
-             f.http.tls_certificate.empty() ? "http" : "https", f.http.host, http->port(),
-             api.model_name, engine->info().backend_description);
-  if (f.http.api_keys_file.empty() && f.http.tls_certificate.empty())
-    fmt::print(
-        "try: curl http://{}:{}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", "
-        "\"content\": \"Tell me a story about a fox.\"}}]}}'\n",
-        f.http.host, http->port());
-  std::fflush(stdout);
+  print_ready(f, api, *http);
   return running.wait();
 }
 
@@ -194,6 +223,10 @@ Action add(const CommandLine& line) {
   line.flag("--share-cache", f->share_cache,
             "API keys share cached prompts and compiled schemas: faster where their prompts begin "
             "alike, but a key can find out what others sent");
+  auto no_ui = line.flag("--no-ui", f->no_ui, "serve the API only, without the web page");
+  line.option("--ui-dir", f->ui_dir,
+              "folder with a built page to serve instead of the program's own; read at start")
+      .excludes(no_ui);
   add_pooling_flag(line, f->pooling);
   line.option("--log-level", f->log_level, {"debug", "info", "warn", "error"},
               "the least that is logged")

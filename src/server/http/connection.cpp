@@ -104,14 +104,16 @@ asio::awaitable<Connection::Input> Connection::first_input(Clock::time_point dea
   co_return in_time ? Input::kEnded : Input::kTimeout;
 }
 
-asio::awaitable<bool> Connection::write(std::string data) {
+asio::awaitable<bool> Connection::write(std::string data, std::string_view tail) {
   if (closed_ || write_failed_) co_return false;
   output_ = std::move(data);
   written_ = 0;
+  const std::size_t size = output_.size();
   try {
-    while (written_ < output_.size()) {
+    while (written_ < size + tail.size()) {
       if (closed_ || write_failed_) co_return false;
-      start_write(std::string_view(output_).substr(written_));
+      start_write(written_ < size ? std::string_view(output_).substr(written_)
+                                  : tail.substr(written_ - size));
       writing_ = true;
       bool in_time =
           co_await until(Clock::now() + core_.options.write_timeout, [this] { return !writing_; });

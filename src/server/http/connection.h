@@ -70,7 +70,8 @@ class Connection : public Wakeable, public std::enable_shared_from_this<Connecti
   asio::awaitable<Input> first_input(Clock::time_point deadline);
 
   // False when the client is gone or took nothing for write_timeout; the connection is then closed.
-  asio::awaitable<bool> write(std::string data);
+  // `tail` follows `data`; its bytes outlive the connection.
+  asio::awaitable<bool> write(std::string data, std::string_view tail = {});
 
   // The client has ended its side, or the connection is closed.
   bool gone() const { return ended_ || closed_; }

@@ -9,6 +9,8 @@ namespace {
 // Answers up to this size are sent with their head at once, and never refused.
 constexpr std::size_t kSmallAnswer = 64 << 10;
 
+bool has_body(int status) { return status != 204 && status != 304; }
+
 }  // namespace
 
 ConnectionExchange::ConnectionExchange(Connection& connection)
@@ -41,25 +43,43 @@ std::string ConnectionExchange::head(int status, Headers first, Headers headers)
   return response_head(status, first);
 }
 
-asio::awaitable<bool> ConnectionExchange::write(std::string data, std::string more) {
+// `tail` is nobody's memory: it does not count.
+asio::awaitable<bool> ConnectionExchange::write(std::string data, std::string more,
+                                                std::string_view tail) {
   auto size = static_cast<std::int64_t>(data.size() + more.size());
   auto held = connection_.core().answer_bytes.take(request_.tenant, size);
   bool ok = co_await connection_.write(std::move(data));
-  if (ok && !more.empty()) ok = co_await connection_.write(std::move(more));
+  if (ok && !(more.empty() && tail.empty())) ok = co_await connection_.write(std::move(more), tail);
   held.release();
   if (ok)
-    bytes_ += size;
+    bytes_ += size + static_cast<std::int64_t>(tail.size());
   else
     state_ = State::kBroken;
   co_return ok;
 }
 
+// A handler that answers twice is wrong; the first answer counts.
+bool ConnectionExchange::answered() const {
+  if (state_ == State::kNone) return false;
+  LogLine(LogLevel::kError, "second answer dropped").field("id", request_.id);
+  return true;
+}
+
+// Of an answer that is sent whole. No request is in work after it.
+std::string ConnectionExchange::whole_head(int status, std::string_view content_type,
+                                           std::size_t bytes, Headers headers) {
+  Headers first;
+  if (!content_type.empty()) first.emplace_back("Content-Type", content_type);
+  if (has_body(status)) first.emplace_back("Content-Length", std::to_string(bytes));
+  std::string data = head(status, std::move(first), std::move(headers));
+  state_ = State::kDone;
+  if (request_.use) request_.use->end();
+  return data;
+}
+
 asio::awaitable<void> ConnectionExchange::reply(int status, std::string_view content_type,
                                                 std::string body, Headers headers) {
-  if (state_ != State::kNone) {
-    LogLine(LogLevel::kError, "second answer dropped").field("id", request_.id);
-    co_return;
-  }
+  if (answered()) co_return;
   const auto& core = connection_.core();
   if (body.size() > kSmallAnswer &&
       !core.answer_bytes.would_fit(request_.tenant, static_cast<std::int64_t>(body.size()),
@@ -70,15 +90,18 @@ asio::awaitable<void> ConnectionExchange::reply(int status, std::string_view con
     co_await refuse(too_many_answers(), std::move(later));
     co_return;
   }
-  Headers first;
-  if (!content_type.empty()) first.emplace_back("Content-Type", content_type);
-  if (status != 204) first.emplace_back("Content-Length", std::to_string(body.size()));
-  std::string data = head(status, std::move(first), std::move(headers));
-  if (request_.method == "HEAD" || status == 204) body = {};
-  state_ = State::kDone;
-  if (request_.use) request_.use->end();
+  std::string data = whole_head(status, content_type, body.size(), std::move(headers));
+  if (request_.method == "HEAD" || !has_body(status)) body = {};
   if (body.size() <= kSmallAnswer) data += std::exchange(body, {});
   co_await write(std::move(data), std::move(body));
+}
+
+asio::awaitable<void> ConnectionExchange::reply_static(int status, std::string_view content_type,
+                                                       std::string_view body, Headers headers) {
+  if (answered()) co_return;
+  std::string data = whole_head(status, content_type, body.size(), std::move(headers));
+  if (request_.method == "HEAD" || !has_body(status)) body = {};
+  co_await write(std::move(data), {}, body);
 }
 
 asio::awaitable<void> ConnectionExchange::refuse(HttpError error, Headers headers) {
@@ -93,10 +116,7 @@ asio::awaitable<void> Exchange::begin_events() {
 }
 
 asio::awaitable<void> ConnectionExchange::begin(std::string_view content_type, Headers headers) {
-  if (state_ != State::kNone) {
-    LogLine(LogLevel::kError, "second answer dropped").field("id", request_.id);
-    co_return;
-  }
+  if (answered()) co_return;
   chunked_ = http11;
   if (!chunked_) keep_alive = false;
   Headers first;

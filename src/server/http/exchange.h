@@ -14,6 +14,8 @@ class ConnectionExchange final : public Exchange {
 
   asio::awaitable<void> reply(int status, std::string_view content_type, std::string body,
                               Headers headers = {}) override;
+  asio::awaitable<void> reply_static(int status, std::string_view content_type,
+                                     std::string_view body, Headers headers = {}) override;
   asio::awaitable<void> begin(std::string_view content_type, Headers headers = {}) override;
   asio::awaitable<bool> send(std::string piece) override;
   asio::awaitable<void> end() override;
@@ -44,8 +46,11 @@ class ConnectionExchange final : public Exchange {
 
  private:
   enum class State { kNone, kPieces, kDone, kBroken };
+  bool answered() const;
   std::string head(int status, Headers first, Headers headers);
-  asio::awaitable<bool> write(std::string data, std::string more = {});
+  std::string whole_head(int status, std::string_view content_type, std::size_t bytes,
+                         Headers headers);
+  asio::awaitable<bool> write(std::string data, std::string more = {}, std::string_view tail = {});
 
   Connection& connection_;
   const std::uint64_t number_;

@@ -87,6 +87,9 @@ class Exchange {
   // The whole answer at once. A large one is a 503 where all answers would hold too much.
   virtual asio::awaitable<void> reply(int status, std::string_view content_type, std::string body,
                                       Headers headers = {}) = 0;
+  // The same of a body that outlives the server: it is sent from where it is.
+  virtual asio::awaitable<void> reply_static(int status, std::string_view content_type,
+                                             std::string_view body, Headers headers = {}) = 0;
   // An answer in pieces: the head, pieces, the end. send() returns false when the client is gone or
   // takes nothing for write_timeout (the connection is then closed), and for HEAD, which gets no
   // body; it waits while the client is slow. An answer without end() is cut off, so that the client

@@ -14,6 +14,7 @@ const char* reason(int status) {
       {100, "Continue"},
       {200, "OK"},
       {204, "No Content"},
+      {304, "Not Modified"},
       {400, "Bad Request"},
       {401, "Unauthorized"},
       {403, "Forbidden"},
