@@ -50,7 +50,7 @@ Result<std::vector<StepRecord>> wait_for_records(const Engine& engine, const Str
     expected += prompt + finish.account.usage.completion_tokens - 1;
   }
   while (true) {
-    auto records = engine.records();
+    auto records = engine.steps_since(0);
     records.erase(
         std::remove_if(records.begin(), records.end(), [&](auto& r) { return r.step < first; }),
         records.end());
@@ -111,7 +111,7 @@ double median(std::vector<double> values) {
 }
 
 Result<BenchRun> bench_run(Engine& engine, int prompt, int tokens) {
-  auto before = engine.records();
+  auto before = engine.steps_since(0);
   std::uint64_t first = before.empty() ? 0 : before.back().step + 1;
   VT_TRY(Streams streams, submit_all(engine, prompt, tokens, first));
   VT_TRY(auto records, wait_for_records(engine, streams, prompt, first));

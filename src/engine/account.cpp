@@ -10,6 +10,20 @@ const char* finish_reason_name(FinishReason reason) {
   return kNames[static_cast<int>(reason)];
 }
 
+const char* wait_name(Wait wait) {
+  switch (wait) {
+    case Wait::kNone:
+      return "none";
+    case Wait::kSeats:
+      return "seats";
+    case Wait::kPages:
+      return "pages";
+    case Wait::kPolicy:
+      break;
+  }
+  return "policy";
+}
+
 const char* cache_miss_name(CacheMiss miss) {
   static constexpr const char* kNames[] = {"none",    "new",    "differs",
                                            "evicted", "window", "bypassed"};

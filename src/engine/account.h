@@ -49,6 +49,23 @@ struct CacheAccount {
   std::string text() const;            // in words
 };
 
+// What the first of the queue was waiting for.
+enum class Wait : std::uint8_t {
+  kNone,    // nothing: it was admitted at once
+  kSeats,   // all are taken
+  kPages,   // there is no room for its prompt
+  kPolicy,  // the static policy's batch is not full, or the one before it still runs
+};
+const char* wait_name(Wait wait);
+
+// Of the time in the queue, the part in which it was the first; before that others were.
+struct QueueAccount {
+  Wait reason = Wait::kNone;  // the last one
+  double first_ms = 0;        // since nobody was before it
+  int needed = 0,
+      available = 0;  // kPages: pages it needed, with those kept for others; pages there
+};
+
 inline constexpr int kKeptAccounts = 512;  // of the last requests that ended
 
 struct Account {
@@ -59,6 +76,7 @@ struct Account {
   Usage usage;
   Timings timings;
   CacheAccount cache;
+  QueueAccount queue;
   int pages = 0;  // held at most at one time, over all cache groups
   int preemptions = 0;
   int recomputed_tokens = 0;  // computed again after preemptions

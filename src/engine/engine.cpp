@@ -203,7 +203,8 @@ Snapshot Engine::snapshot() const {
                .policy = policy_name(options().policy),
                .pools = {},
                .running = {},
-               .waiting = {}};
+               .waiting = {},
+               .blocked = {}};
   const Clock::time_point now = Clock::now();
   out.uptime_s = std::chrono::duration<double>(now - p_->started).count();
   out.step = p_->records.steps();
@@ -224,7 +225,13 @@ Metrics Engine::metrics() const {
   return out;
 }
 
-std::vector<StepRecord> Engine::records() const { return p_->records.list(); }
+std::vector<StepRecord> Engine::steps_since(std::uint64_t from, std::size_t most) const {
+  return p_->records.since(from, most);
+}
+
+std::vector<StepRecord> Engine::steps_of(std::uint64_t sequence) const {
+  return p_->records.of(sequence);
+}
 
 std::vector<Account> Engine::accounts() const {
   std::lock_guard lock(p_->books);

@@ -65,8 +65,10 @@ class Engine {
   // Copies of what is going on and of what was.
   Snapshot snapshot() const;
   Metrics metrics() const;
-  // The last kKeptRecords steps and the last kKeptAccounts requests that ended, oldest first.
-  std::vector<StepRecord> records() const;
+  // Of the last kKeptRecords steps those from number `from` on, at most `most`, oldest first.
+  std::vector<StepRecord> steps_since(std::uint64_t from, std::size_t most = kKeptRecords) const;
+  std::vector<StepRecord> steps_of(std::uint64_t sequence) const;
+  // The last kKeptAccounts requests that ended, oldest first.
   std::vector<Account> accounts() const;
   std::vector<int> pages_used() const;  // by cache group; 0 everywhere when idle
   // Aborts the process when pages of the pools and of the sequences do not agree.

@@ -191,12 +191,12 @@ TEST(Engine, CancellationFreesEverything) {
 TEST(Engine, RecordsTellTheTimeOfOpsWhileTheyAreTimed) {
   auto engine = make_engine(options(2));
   auto steps = [&](int seed) {
-    auto before = engine->records();
+    auto before = engine->steps_since(0);
     const std::uint64_t first = before.empty() ? 0 : before.back().step + 1;
     auto stream = *engine->submit(request(seed, 30, 5));
     drain(*engine);
     std::vector<StepRecord> records;
-    for (const StepRecord& r : engine->records())
+    for (const StepRecord& r : engine->steps_since(0))
       if (r.step >= first) records.push_back(r);
     return records;
   };
@@ -224,7 +224,7 @@ TEST(Engine, RecordsTellWhatEveryStepDid) {
   auto b = *engine->submit(request(2, 50, 9));
   drain(*engine);
   int prefill = 0, decode = 0, sampled = 0;
-  for (const StepRecord& r : engine->records()) {
+  for (const StepRecord& r : engine->steps_since(0)) {
     int tokens = 0;
     for (const StepEntry& e : r.entries) tokens += e.tokens, sampled += e.sampled;
     EXPECT_EQ(tokens, r.prefill_tokens + r.decode_tokens);

@@ -18,7 +18,9 @@ Ledger::Ledger() {
 }
 
 void Ledger::admitted(Sequence& s, Clock::time_point now) {
-  if (!s.preempted) s.account.timings.queue_ms = ms_since(s.submitted, now);
+  if (s.preempted) return;
+  s.account.timings.queue_ms = ms_since(s.submitted, now);
+  if (s.first_since) s.account.queue.first_ms = ms_since(*s.first_since, now);
 }
 
 void Ledger::looked_up(const Sequence& s, int found) {

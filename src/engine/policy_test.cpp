@@ -18,7 +18,7 @@ TEST(Policy, AShortPromptIsNotHeldUpByALongOne) {
   drain(*engine);
   // Every step while the long prompt was prefilled also decoded; the short one was done first.
   int mixed = 0;
-  for (const StepRecord& r : engine->records())
+  for (const StepRecord& r : engine->steps_since(0))
     if (r.prefill_tokens > 0 && r.step > 0) {
       EXPECT_GE(r.decode_tokens, 1);
       EXPECT_LE(r.prefill_tokens + r.decode_tokens, 32);

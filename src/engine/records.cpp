@@ -1,5 +1,6 @@
 #include "engine/records.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace vitrine {
@@ -25,11 +26,22 @@ void Records::add(StepRecord& record) {
   std::swap(ring_[record.step % kKeptRecords], record);
 }
 
-std::vector<StepRecord> Records::list() const {
+std::vector<StepRecord> Records::since(std::uint64_t from, std::size_t most) const {
   std::lock_guard lock(mutex_);
   std::vector<StepRecord> out;
-  for (std::uint64_t i = steps_ > kKeptRecords ? steps_ - kKeptRecords : 0; i < steps_; ++i)
+  for (std::uint64_t i = std::max(from, oldest()); i < steps_ && out.size() < most; ++i)
     if (ring_[i % kKeptRecords].step == i) out.push_back(ring_[i % kKeptRecords]);
+  return out;
+}
+
+std::vector<StepRecord> Records::of(std::uint64_t sequence) const {
+  std::lock_guard lock(mutex_);
+  std::vector<StepRecord> out;
+  for (std::uint64_t i = oldest(); i < steps_; ++i) {
+    const StepRecord& r = ring_[i % kKeptRecords];
+    auto has = [&](const StepEntry& e) { return e.sequence == sequence; };
+    if (r.step == i && std::any_of(r.entries.begin(), r.entries.end(), has)) out.push_back(r);
+  }
   return out;
 }
 

@@ -117,14 +117,28 @@ bool Scheduler::batch_is_full(Clock::time_point now) const {
 }
 
 void Scheduler::admit(Clock::time_point now) {
-  if (options_.policy == Policy::kStatic && (!running_.empty() || !batch_is_full(now))) return;
+  blocked_ = {};
+  if (options_.policy == Policy::kStatic && (!running_.empty() || !batch_is_full(now))) {
+    if (Sequence* s = queue_.best(now)) block(*s, Wait::kPolicy, now);
+    return;
+  }
   while (Sequence* s = queue_.best(now)) {
     while (free_slots_.empty())
-      if (!preempt_for(*s, true)) return;
+      if (!preempt_for(*s, true)) return block(*s, Wait::kSeats, now);
     // Nobody overtakes: a large sequence is not passed by small ones for ever.
-    if (!place(*s)) return;
+    if (!place(*s)) return block(*s, Wait::kPages, now);
     start(queue_.pop(s), now);
   }
+  blocked_ = {};
+}
+
+void Scheduler::block(Sequence& s, Wait reason, Clock::time_point now) {
+  blocked_.reason = reason, blocked_.sequence = s.id;
+  if (reason != Wait::kPages) blocked_.needed = blocked_.available = 0;
+  if (s.preempted) return;
+  if (!s.first_since) s.first_since = now;
+  s.account.queue.reason = reason;
+  s.account.queue.needed = blocked_.needed, s.account.queue.available = blocked_.available;
 }
 
 // Holds what the cache has of the sequence, if there is room for the rest.
@@ -164,12 +178,13 @@ bool Scheduler::place(Sequence& s) {
 }
 
 // Room for what is to be computed now, one token, and a page for each that is running already.
-bool Scheduler::fits(const Sequence& s) const {
+bool Scheduler::fits(const Sequence& s) {
   for (int g = 0; g < cache_.groups(); ++g) {
     int length = std::min(s.prefill_end + 1, plan_.context);
     int pages = (length + plan_.page_size - 1) / plan_.page_size;
     int needed = std::min(pages, plan_.groups[g].pages_per_sequence) - s.tables[g].held();
-    if (needed + running() > cache_.pool(g).available()) return false;
+    blocked_.needed = needed + running(), blocked_.available = cache_.pool(g).available();
+    if (blocked_.needed > blocked_.available) return false;
   }
   return true;
 }

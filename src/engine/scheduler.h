@@ -43,6 +43,8 @@ class Scheduler {
   // Fills `batch` with the next step; empty when nothing can run now.
   void plan(Batch& batch, Clock::time_point now);
   bool settle() const { return settle_; }
+  // Why plan() left the first of the queue there.
+  const Blocked& blocked() const { return blocked_; }
   // A batch has run and its results are in: zero or more tokens per entry. Batches come in the
   // order they were planned. The record is complete but for the time of committing.
   void commit(const Batch& batch, const StepRecord& record);
@@ -74,7 +76,8 @@ class Scheduler {
   void admit(Clock::time_point now);
   bool batch_is_full(Clock::time_point now) const;
   bool place(Sequence& s);
-  bool fits(const Sequence& s) const;
+  bool fits(const Sequence& s);
+  void block(Sequence& s, Wait reason, Clock::time_point now);
   void start(std::unique_ptr<Sequence> s, Clock::time_point now);
   // Planning.
   int mixed_rows() const;
@@ -116,6 +119,7 @@ class Scheduler {
   std::size_t inside_ = 0;
   std::size_t turn_ = 0;  // which decodes first when not all can
   bool settle_ = false;
+  Blocked blocked_;
   std::vector<Sequence*> committed_;  // of the batch that is committed
   std::vector<Sequence*> prefills_;   // of the step that is planned
   Ledger ledger_;

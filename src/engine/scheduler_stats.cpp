@@ -23,6 +23,7 @@ void Scheduler::fill(Snapshot& out, Clock::time_point now) const {
   for (const auto& s : running_)
     if (!s->finished) out.running.push_back(stats_of(*s, now));
   for (const auto& s : queue_.waiting()) out.waiting.push_back(stats_of(*s, now));
+  if (!out.waiting.empty()) out.blocked = blocked_;
   for (int g = 0; g < cache_.groups(); ++g) {
     const PagePool& pool = cache_.pool(g);
     PoolStats stats{.window = plan_.groups[g].spec.window,

@@ -58,6 +58,7 @@ struct Sequence {
   std::vector<std::int32_t> bans;            // tokens that min_tokens keeps off
 
   Clock::time_point submitted, last_token;
+  std::optional<Clock::time_point> first_since;  // the first of the queue, until it is admitted
   std::optional<Clock::time_point> deadline;
   std::int64_t rank = 0;  // lower goes first; see Scheduler
   Account account;

@@ -3,40 +3,12 @@
 #include <gmock/gmock.h>
 
 #include "engine/test_answers.h"
+#include "engine/test_load.h"
 
 namespace vitrine {
 namespace {
 
 using namespace test;
-
-// A pool hardly larger than one sequence needs, several places, prompts that share beginnings.
-EngineOptions cramped(int delay) {
-  EngineOptions o = options(6);
-  o.kv_tokens = kContext + 64;
-  o.step_tokens = 40;
-  o.commit_delay = delay;
-  o.poison_pages = true;
-  return o;
-}
-
-Request random_request(std::mt19937& rng) {
-  int length = 1 + static_cast<int>(rng() % 120);
-  Request r = request(static_cast<int>(rng() % 6), length, 1 + static_cast<int>(rng() % 50),
-                      rng() % 2 ? 1.0 : 0.0);
-  // The beginning is one of six; the end often differs.
-  if (rng() % 2) r.prompt.back() = 3 + static_cast<int>(rng() % 40);
-  r.sampling.set_seed(rng());
-  r.logprobs = rng() % 2 == 0;
-  r.choices = rng() % 4 == 0 ? 1 + static_cast<int>(rng() % 4) : 1;
-  r.priority = static_cast<int>(rng() % 3) - 1;
-  r.tenant = rng() % 2 ? "a" : "b";
-  r.cache_salt = rng() % 8 == 0 ? "salt" : "";
-  if (rng() % 4 == 0) r.max_backlog = 1 + static_cast<int>(rng() % 4);
-  if (rng() % 3 == 0) {
-    EXPECT_TRUE(r.sampling.set("repetition_penalty", 1.2).ok());
-  }
-  return r;
-}
 
 struct Client {
   Request request;
@@ -196,11 +168,11 @@ TEST(Serving, ChoicesShareThePromptAndCopyOnWrite) {
     engine->check_integrity();
     shared = std::max(shared, engine->snapshot().pools[0].shared);
   }
-  for (const StepRecord& step : engine->records()) copied += step.pages_copied;
+  for (const StepRecord& step : engine->steps_since(0)) copied += step.pages_copied;
   EXPECT_EQ(shared, 5);  // 70 tokens on pages of 16, the last one partly filled
   EXPECT_EQ(copied, 3);  // the last holder writes in place
   int prefilled = 0;
-  for (const StepRecord& step : engine->records()) prefilled += step.prefill_tokens;
+  for (const StepRecord& step : engine->steps_since(0)) prefilled += step.prefill_tokens;
   EXPECT_EQ(prefilled, 70);
   std::vector<std::vector<std::int32_t>> answers;
   for (auto& s : streams) answers.push_back(tokens_of(*s));
@@ -275,7 +247,7 @@ TEST(Serving, AStepThatThrowsEndsWhatRunsAndNothingElse) {
       drain(*engine);
       EXPECT_EQ(answer_of(*again[0]), alone(after, false)[0]);
       std::uint64_t last = 0;
-      for (const StepRecord& record : engine->records()) {
+      for (const StepRecord& record : engine->steps_since(0)) {
         EXPECT_GE(record.step, last) << "in order";
         last = record.step + 1;
       }

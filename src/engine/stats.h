@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/account.h"
+#include "engine/step_record.h"
 
 namespace vitrine {
 
@@ -42,6 +42,7 @@ struct Snapshot {
   std::string policy;
   std::vector<PoolStats> pools;
   std::vector<SequenceStats> running, waiting;
+  Blocked blocked;  // before the last step that was planned
 };
 
 // Cumulative histogram in Prometheus' manner.

@@ -31,7 +31,10 @@ bool Stepper::step() {
   if (flight.batch.empty()) {
     spare_.push_back(std::move(flight));
     in_flight_.pop_back();
-    if (in_flight_.empty()) return false;
+    if (in_flight_.empty()) {
+      follows_ = false;
+      return false;
+    }
     commit(0);
     return true;
   }
@@ -43,6 +46,7 @@ bool Stepper::step() {
 void Stepper::abandon() noexcept {
   for (Flight& flight : in_flight_) spare_.push_back(std::move(flight));
   in_flight_.clear();
+  follows_ = false;
 }
 
 bool Stepper::plan(Flight& flight) {
@@ -50,6 +54,8 @@ bool Stepper::plan(Flight& flight) {
   std::lock_guard lock(books_);
   scheduler_.plan(flight.batch, Clock::now());
   flight.record.start_ns = start;
+  flight.record.blocked = scheduler_.blocked();
+  if (!follows_ && in_flight_.size() == 1) wall_from_ = start;
   flight.record.plan_ns = now_ns() - start;
   return scheduler_.settle();
 }
@@ -83,6 +89,11 @@ void Stepper::collect(Flight& flight) {
   r.device_ns = times.busy_ns, r.device_idle_ns = times.idle_ns;
   flight.work += m_.backend->take_work();
   count_cost(flight.batch, flight.work, m_.plan, m_.info, r);
+  for (std::size_t i = 0; i < r.entries.size(); ++i) {
+    const BatchEntry& e = flight.batch.entries[i];
+    r.entries[i].flops = e.flops;
+    r.entries[i].kv_read_bytes = e.kv_read_bytes, r.entries[i].kv_write_bytes = e.kv_write_bytes;
+  }
   flight.collected = true;
 }
 
@@ -99,7 +110,9 @@ void Stepper::commit(int keep) {
       r.cache_ns = scheduler_.ledger().take_prefix_ns();
       r.preempted = scheduler_.ledger().take_preempted();
     }
-    r.commit_ns = now_ns() - start;
+    const std::int64_t end = now_ns();
+    r.commit_ns = end - start;
+    r.wall_ns = end - std::exchange(wall_from_, end);
     records_.add(r);
     spare_.push_back(std::move(flight));
     in_flight_.erase(in_flight_.begin());
@@ -111,9 +124,14 @@ void Stepper::describe(const Batch& batch, StepRecord& r) const {
   r.entries.clear();
   for (const BatchEntry& e : batch.entries) {
     (e.prefill ? r.prefill_tokens : r.decode_tokens) += e.count;
-    r.entries.push_back({e.sequence->id, e.prefill ? Phase::kPrefill : Phase::kDecode, e.first,
-                         e.count, e.draws > 0});
+    r.entries.push_back({.sequence = e.sequence->id,
+                         .phase = e.prefill ? Phase::kPrefill : Phase::kDecode,
+                         .first = e.first,
+                         .tokens = e.count,
+                         .sampled = e.draws > 0,
+                         .slot = e.sequence->slot});
   }
+  r.padding_rows = batch.rows_run - batch.tokens;
   r.running = scheduler_.running(), r.waiting = scheduler_.waiting();
   r.pages_copied = static_cast<int>(batch.copies.size());
   r.pages_used = r.pages_cached = 0;

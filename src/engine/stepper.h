@@ -53,6 +53,7 @@ class Stepper {
   std::vector<Flight> spare_;      // emptied, for their memory
   std::uint64_t step_ = 0;         // steps launched
   bool follows_ = false;           // there was work all the time since the last step
+  std::int64_t wall_from_ = 0;     // where the next step's wall_ns begins
 };
 
 }  // namespace vitrine

@@ -43,7 +43,7 @@ class EngineParts {
   }
   LoadedModel& loaded() { return *loaded_; }
   const Scheduler& scheduler() const { return scheduler_; }
-  std::vector<StepRecord> records() const { return records_.list(); }
+  std::vector<StepRecord> records() const { return records_.since(0, kKeptRecords); }
 
  private:
   std::unique_ptr<LoadedModel> loaded_;

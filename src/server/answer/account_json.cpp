@@ -15,6 +15,13 @@ json::object cache_json(const CacheAccount& c) {
   return out;
 }
 
+// How full the engine was is not for everybody.
+json::object queue_json(const QueueAccount& q, bool all) {
+  json::object out{{"reason", wait_name(q.reason)}, {"first_ms", q.first_ms}};
+  if (all && q.reason == Wait::kPages) out["needed"] = q.needed, out["available"] = q.available;
+  return out;
+}
+
 double ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
 }  // namespace
@@ -45,7 +52,8 @@ json::object account_json(const Account& a, bool all) {
                    {"flops", a.flops},
                    {"kv_read_bytes", a.kv_read_bytes},
                    {"kv_write_bytes", a.kv_write_bytes},
-                   {"cache", cache_json(a.cache)}};
+                   {"cache", cache_json(a.cache)},
+                   {"queue", queue_json(a.queue, all)}};
   if (all) {
     out["id"] = a.id;
     out["batch_mean"] = a.batch_mean;
@@ -92,6 +100,48 @@ json::object sequence_json(const SequenceStats& s, bool all) {
   out["computed"] = s.computed;
   out["length"] = s.length;
   return out;
+}
+
+json::value blocked_json(const Blocked& b) {
+  if (b.reason == Wait::kNone) return nullptr;
+  json::object out{{"reason", wait_name(b.reason)}, {"id", b.sequence}};
+  if (b.reason == Wait::kPages) out["needed"] = b.needed, out["available"] = b.available;
+  return out;
+}
+
+json::object whole_step_json(const StepRecord& r) {
+  json::array entries;
+  for (const StepEntry& e : r.entries)
+    entries.push_back(json::array{e.sequence, e.slot,
+                                  e.phase == Phase::kPrefill ? "prefill" : "decode", e.first,
+                                  e.tokens, e.sampled, e.flops, e.kv_read_bytes, e.kv_write_bytes});
+  return {
+      {"step", r.step},
+      {"start_ns", r.start_ns},
+      {"wall_ns", r.wall_ns},
+      {"plan_ns", r.plan_ns},
+      {"forward_ns", r.forward_ns},
+      {"sample_ns", r.sample_ns},
+      {"commit_ns", r.commit_ns},
+      {"wait_ns", r.wait_ns},
+      {"device_ns", r.device_ns},
+      {"device_idle_ns", r.device_idle_ns},
+      {"cache_ns", r.cache_ns},
+      {"rows",
+       {{"prefill", r.prefill_tokens},
+        {"decode", r.decode_tokens},
+        {"padding", r.padding_rows},
+        {"head", r.head_rows}}},
+      {"flops", r.flops},
+      {"weight_bytes", r.weight_bytes},
+      {"kv_read_bytes", r.kv_read_bytes},
+      {"kv_write_bytes", r.kv_write_bytes},
+      {"running", r.running},
+      {"waiting", r.waiting},
+      {"preempted", r.preempted},
+      {"pages", {{"used", r.pages_used}, {"cached", r.pages_cached}, {"copied", r.pages_copied}}},
+      {"blocked", blocked_json(r.blocked)},
+      {"entries", std::move(entries)}};
 }
 
 json::object step_json(const StepRecord& r, std::uint64_t sequence, bool all) {

@@ -18,6 +18,11 @@ json::object account_json(const Account& account, bool all);
 json::object token_latency_json(std::span<const std::int64_t> times_ns);
 json::object pool_json(const PoolStats& pool);
 json::object sequence_json(const SequenceStats& sequence, bool all);
+// Null where nobody waits.
+json::value blocked_json(const Blocked& blocked);
+// All of it, for operators. An entry: [id, slot, phase, first position, rows, sampled, FLOPs, bytes of K
+// and V read, written].
+json::object whole_step_json(const StepRecord& record);
 // What the step did, and the part that `sequence` had in it.
 json::object step_json(const StepRecord& record, std::uint64_t sequence, bool all);
 

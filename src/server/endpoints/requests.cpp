@@ -31,18 +31,6 @@ std::string all_requests(const Api& api, const HttpRequest& http) {
   return to_json(json::object{{"live", std::move(live)}, {"ended", std::move(ended)}});
 }
 
-void add_steps(const std::vector<StepRecord>& records, json::object& request, std::uint64_t id,
-               bool all) {
-  json::array steps;
-  for (const StepRecord& record : records)
-    for (const StepEntry& entry : record.entries)
-      if (entry.sequence == id) {
-        steps.push_back(step_json(record, id, all));
-        break;
-      }
-  request["records"] = std::move(steps);
-}
-
 // Every sequence with that id or label, with the records of its steps that are still kept. Ids are
 // an operator's: they count everybody's requests.
 Reply request_by_name(const Api& api, const std::string& name, const HttpRequest& http) {
@@ -51,10 +39,12 @@ Reply request_by_name(const Api& api, const std::string& name, const HttpRequest
     return (a.label == name || (all && std::to_string(a.id) == name)) && visible(a, http);
   };
   Snapshot now = api.engine->snapshot();
-  std::vector<StepRecord> records = api.engine->records();
   json::array found;
   auto add = [&](json::object one, std::uint64_t sequence) {
-    add_steps(records, one, sequence, all);
+    json::array steps;
+    for (const StepRecord& record : api.engine->steps_of(sequence))
+      steps.push_back(step_json(record, sequence, all));
+    one["records"] = std::move(steps);
     found.push_back(std::move(one));
   };
   for (const Account& a : api.engine->accounts())

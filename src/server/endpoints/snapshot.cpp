@@ -25,6 +25,7 @@ Reply snapshot(const Api& api, const HttpRequest& http) {
     json::array pools;
     for (const PoolStats& pool : s.pools) pools.push_back(pool_json(pool));
     out["step"] = s.step;
+    out["blocked"] = blocked_json(s.blocked);
     out["pools"] = std::move(pools);
   }
   return to_json(out);

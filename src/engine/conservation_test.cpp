@@ -1,0 +1,178 @@
+// What a step's record says adds up: nothing that is shown of a step is lost or counted twice, whatever
+// is forked, preempted, cancelled or committed late.
+#include <set>
+
+#include "engine/test_load.h"
+
+namespace vitrine {
+namespace {
+
+using namespace test;
+
+class Conservation : public testing::TestWithParam<std::tuple<bool, int>> {
+ protected:
+  static constexpr std::uint64_t kSteps = 2500;  // of each of the four
+
+  void SetUp() override {
+    auto [window, delay] = GetParam();
+    rng.seed(100 + window * 2 + delay);
+    engine = make_engine(cramped(delay), window);
+  }
+  // Something arrives, leaves, reads, or a step.
+  void turn() {
+    switch (rng() % 8) {
+      case 0:
+        if (auto made = engine->submit_choices(random_request(rng)); made.ok())
+          streams.insert(streams.end(), made->begin(), made->end());
+        break;
+      case 1:
+        if (!streams.empty() && rng() % 3 == 0) streams[rng() % streams.size()]->cancel();
+        break;
+      case 2:
+        for (auto& stream : streams)
+          if (rng() % 4) {
+            std::vector<TokenEvent> events;
+            std::vector<TokenLogprob> top;
+            stream->read(events, top);
+          }
+        break;
+      default:
+        engine->step();
+    }
+  }
+
+  std::mt19937 rng;
+  std::unique_ptr<Engine> engine;
+  std::vector<std::shared_ptr<TokenStream>> streams;
+};
+
+TEST_P(Conservation, EntriesSumToTheStep) {
+  std::uint64_t next = 0;
+  std::int64_t end_before = 0;
+  int blocked = 0, forks = 0;
+  std::set<std::uint64_t> seen;
+  while (next < kSteps) {
+    turn();
+    for (const StepRecord& r : engine->steps_since(next)) {
+      ASSERT_EQ(r.step, next);
+      next = r.step + 1;
+      int prefill = 0, decode = 0;
+      double flops = 0, read = 0, written = 0;
+      std::set<int> slots;
+      std::set<std::uint64_t> sequences;
+      for (const StepEntry& e : r.entries) {
+        (e.phase == Phase::kPrefill ? prefill : decode) += e.tokens;
+        flops += e.flops, read += e.kv_read_bytes, written += e.kv_write_bytes;
+        EXPECT_GE(e.slot, 0);
+        EXPECT_LT(e.slot, 6);
+        EXPECT_TRUE(slots.insert(e.slot).second) << "two sequences at one place";
+        EXPECT_TRUE(sequences.insert(e.sequence).second);
+        EXPECT_TRUE(e.tokens > 0 ? e.flops > 0 && e.kv_write_bytes > 0 : e.sampled);
+        forks += e.tokens == 0;
+        seen.insert(e.sequence);
+      }
+      ASSERT_EQ(prefill, r.prefill_tokens);
+      ASSERT_EQ(decode, r.decode_tokens);
+      ASSERT_EQ(flops, r.flops);
+      ASSERT_EQ(static_cast<std::int64_t>(read), r.kv_read_bytes);
+      ASSERT_EQ(static_cast<std::int64_t>(written), r.kv_write_bytes);
+      // Steps tile the time in which there was work.
+      ASSERT_GE(r.wall_ns, r.commit_ns);
+      const std::int64_t end = std::max(end_before, r.start_ns) + r.wall_ns;
+      ASSERT_GE(end, end_before);
+      end_before = end;
+      if (r.blocked.reason == Wait::kPages) {
+        ASSERT_GT(r.blocked.needed, r.blocked.available);
+      }
+      ASSERT_EQ(r.blocked.reason == Wait::kNone, r.blocked.sequence == 0);
+      blocked += r.blocked.reason != Wait::kNone;
+    }
+    for (const PoolStats& p : engine->snapshot().pools)
+      ASSERT_EQ(p.total, p.free + p.cached + p.used);
+  }
+  EXPECT_GT(blocked, 100) << "nobody ever waited: the test shows little";
+  EXPECT_GT(forks, 4);
+  EXPECT_GT(engine->metrics().preemptions, 20u);
+  for (auto& stream : streams) stream->cancel();  // some have a reader that is behind
+  drain(*engine);
+  // The account of a request is the sum over its steps.
+  for (const Account& a : engine->accounts()) {
+    auto steps = engine->steps_of(a.id);
+    if (static_cast<int>(steps.size()) != a.steps) continue;  // some are no longer kept
+    double flops = 0, written = 0;
+    for (const StepRecord& r : steps)
+      for (const StepEntry& e : r.entries)
+        if (e.sequence == a.id) flops += e.flops, written += e.kv_write_bytes;
+    EXPECT_DOUBLE_EQ(flops, a.flops);
+    EXPECT_DOUBLE_EQ(written, a.kv_write_bytes);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Conservation,
+                         testing::Combine(testing::Bool(), testing::Values(0, 1)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param) ? "Window" : "Full") +
+                                  (std::get<1>(info.param) ? "Late" : "");
+                         });
+
+TEST(Waiting, IsExplained) {
+  EngineOptions o = options(2);
+  o.kv_tokens = kContext;
+  auto engine = make_engine(o);
+  auto one = *engine->submit(request(1, 40, 60));
+  engine->step();
+  // There is a seat, but no room for a prompt as long as the context.
+  auto large = *engine->submit(request(2, kContext - 8, 4));
+  engine->step();
+  Snapshot s = engine->snapshot();
+  EXPECT_EQ(s.blocked.reason, Wait::kPages);
+  EXPECT_EQ(s.blocked.sequence, 2u);
+  EXPECT_GT(s.blocked.needed, s.blocked.available);
+  // Behind it a small one waits too, for the same.
+  auto small = *engine->submit(request(3, 5, 4));
+  engine->step();
+  EXPECT_EQ(engine->snapshot().blocked.sequence, 2u);
+  drain(*engine);
+  EXPECT_EQ(engine->snapshot().blocked.reason, Wait::kNone);
+  const QueueAccount& q = large->wait().account.queue;
+  EXPECT_EQ(q.reason, Wait::kPages);
+  EXPECT_GT(q.first_ms, 0);
+  EXPECT_LE(q.first_ms, large->wait().account.timings.queue_ms);
+  EXPECT_EQ(one->wait().account.queue.reason, Wait::kNone);
+
+  auto seats = make_engine(options(1));
+  auto first = *seats->submit(request(1, 10, 20)), second = *seats->submit(request(2, 10, 2));
+  seats->step();
+  EXPECT_EQ(seats->snapshot().blocked.reason, Wait::kSeats);
+  drain(*seats);
+  EXPECT_EQ(second->wait().account.queue.reason, Wait::kSeats);
+  o = options(2);
+  o.policy = Policy::kStatic;
+  auto batches = make_engine(o);
+  auto a = *batches->submit(request(1, 10, 20)), b = *batches->submit(request(2, 10, 20));
+  batches->step();
+  auto c = *batches->submit(request(3, 10, 2));
+  batches->step();
+  EXPECT_EQ(batches->snapshot().blocked.reason, Wait::kPolicy);
+}
+
+TEST(Steps, AreHandedOutFromANumberOn) {
+  auto engine = make_engine(options(2));
+  auto stream = *engine->submit(request(1, 10, 30));
+  drain(*engine);
+  const auto all = engine->steps_since(0);
+  ASSERT_EQ(all.size(), 30u);
+  const auto some = engine->steps_since(10, 5);
+  ASSERT_EQ(some.size(), 5u);
+  EXPECT_EQ(some.front().step, 10u);
+  EXPECT_TRUE(engine->steps_since(30).empty());
+  EXPECT_TRUE(engine->steps_since(UINT64_MAX).empty());
+  EXPECT_EQ(engine->steps_of(1).size(), 30u);
+  EXPECT_TRUE(engine->steps_of(2).empty());
+  // Without a break they follow each other: ends are where the next begins.
+  for (std::size_t i = 1; i < all.size(); ++i)
+    EXPECT_GE(all[i].wall_ns, all[i].plan_ns + all[i].forward_ns + all[i].commit_ns);
+}
+
+}  // namespace
+}  // namespace vitrine

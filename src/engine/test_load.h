@@ -1,0 +1,37 @@
+// An engine that is short of everything, and requests of all kinds for it.
+#pragma once
+
+#include "engine/test_engine.h"
+
+namespace vitrine::test {
+
+// A pool hardly larger than one sequence needs, several places, prompts that share beginnings.
+inline EngineOptions cramped(int delay) {
+  EngineOptions o = options(6);
+  o.kv_tokens = kContext + 64;
+  o.step_tokens = 40;
+  o.commit_delay = delay;
+  o.poison_pages = true;
+  return o;
+}
+
+inline Request random_request(std::mt19937& rng) {
+  int length = 1 + static_cast<int>(rng() % 120);
+  Request r = request(static_cast<int>(rng() % 6), length, 1 + static_cast<int>(rng() % 50),
+                      rng() % 2 ? 1.0 : 0.0);
+  // The beginning is one of six; the end often differs.
+  if (rng() % 2) r.prompt.back() = 3 + static_cast<int>(rng() % 40);
+  r.sampling.set_seed(rng());
+  r.logprobs = rng() % 2 == 0;
+  r.choices = rng() % 4 == 0 ? 1 + static_cast<int>(rng() % 4) : 1;
+  r.priority = static_cast<int>(rng() % 3) - 1;
+  r.tenant = rng() % 2 ? "a" : "b";
+  r.cache_salt = rng() % 8 == 0 ? "salt" : "";
+  if (rng() % 4 == 0) r.max_backlog = 1 + static_cast<int>(rng() % 4);
+  if (rng() % 3 == 0) {
+    EXPECT_TRUE(r.sampling.set("repetition_penalty", 1.2).ok());
+  }
+  return r;
+}
+
+}  // namespace vitrine::test
