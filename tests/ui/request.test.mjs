@@ -74,6 +74,14 @@ served("Engine shows what runs, Model what the server has", async (server) => {
     { prompt: "Once", n: 4, max_tokens: 1500, ignore_eos: true, seed: 1 });
   await page.getByRole("figure", { name: "Running" }).locator("tbody tr").nth(3).waitFor();
   await done;
+  // The batch: the steps that the page shows are the API's.
+  const batch = page.getByRole("figure", { name: "Batch" });
+  await batch.getByRole("button", { name: "Table" }).click();
+  const first = await batch.locator("tbody tr").first().evaluate((row) => [...row.children].map((cell) => cell.textContent));
+  const step = await server.json(`/api/steps/${number(first[0])}`);
+  near(in_ms(first[1]), step.wall_ns / 1e6, "time of the step");
+  assert.equal(number(first[3]), step.rows.decode);
+  assert.equal(number(first[4]), step.entries.length);
   await page.getByText("No sequence runs.").waitFor();
   const pages = page.getByRole("figure", { name: "Pages of the KV cache" });
   await pages.getByRole("button", { name: "Table" }).click();

@@ -1,6 +1,7 @@
 import {beforeAll, describe, expect, test, vi} from 'vitest';
 import type {Route} from '../src/app/route.svelte';
 import type {Account} from '../src/data/api';
+import type {Step} from '../src/data/steps.svelte';
 import {partsOf, placed} from '../src/fig/life';
 import {fields, weakest} from '../src/data/provenance';
 
@@ -39,6 +40,19 @@ describe('rates', () => {
   });
 });
 
+describe('steps', () => {
+  test('are merged without doubles, and a restarted server begins anew', async () => {
+    const {merged} = await import('../src/data/steps.svelte');
+    const list = (...numbers: number[]) => numbers.map((step) => ({step}) as Step);
+    const numbers = (steps: Step[]) => steps.map((s) => s.step);
+    expect(numbers(merged(list(1, 2), list(2, 3, 5)))).toEqual([1, 2, 3, 5]);
+    expect(numbers(merged([], list(7)))).toEqual([7]);
+    expect(numbers(merged(list(9000), list(0, 1)))).toEqual([0, 1]);
+    expect(numbers(merged(list(4), list()))).toEqual([4]);
+    expect(merged(list(...Array(600).keys()), list(600))).toHaveLength(512);
+  });
+});
+
 describe('an answer', () => {
   test('joins tokens that end inside a character', async () => {
     const {joined} = await import('../src/data/conversation.svelte');
@@ -49,7 +63,7 @@ describe('an answer', () => {
 });
 
 describe('a life', () => {
-  const account = {queue_ms: 1, prefill_ms: 20, decode_ms: 30, total_ms: 55} as Account;
+  const account = {queue_ms: 1, prefill_ms: 20, decode_ms: 30, total_ms: 55, state: 'ended'} as Account;
   test('sums to its total', () => {
     expect(partsOf(account).reduce((sum, part) => sum + part.value, 0)).toBeCloseTo(account.total_ms, 12);
   });

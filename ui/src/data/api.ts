@@ -39,6 +39,7 @@ export interface Account {
   prefill_ms: number;
   decode_ms: number;
   total_ms: number;
+  age_ms?: number; // while it is not ended
   prefill_tok_s: number;
   decode_tok_s: number;
   prefill_steps: number;
@@ -54,9 +55,9 @@ export interface Account {
   batch_mean?: number;
   batch_max?: number;
   cache: CacheOutcome;
+  queue?: {reason: 'none' | 'seats' | 'pages' | 'policy'; first_ms: number; needed?: number; available?: number};
   state: string;
   finish_reason?: string;
-  phase?: string;
   records?: StepOfRequest[];
 }
 
@@ -86,6 +87,7 @@ export interface Snapshot {
   waiting: Account[];
   step?: number;
   pools?: Pool[];
+  blocked?: {reason: 'seats' | 'pages' | 'policy'; id: number; needed?: number; available?: number} | null;
 }
 
 export interface Info {

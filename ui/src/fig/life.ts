@@ -2,10 +2,14 @@
 import type {Account, StepOfRequest} from '../data/api';
 import type {Part} from './StackBar.svelte';
 
+// Until its end, or until now.
+export const lifetime = (a: Account): number => (a.state === 'ended' ? a.total_ms : (a.age_ms ?? a.total_ms));
+
 export function partsOf(a: Account): Part[] {
-  const other = Math.max(0, a.total_ms - a.queue_ms - a.prefill_ms - a.decode_ms);
+  const queue = a.state === 'waiting' ? lifetime(a) : a.queue_ms;
+  const other = Math.max(0, lifetime(a) - queue - a.prefill_ms - a.decode_ms);
   return [
-    {name: 'queue', value: a.queue_ms, of: 'request.queue_ms', colour: 'waiting'},
+    {name: 'queue', value: queue, of: 'request.queue_ms', colour: 'waiting'},
     {name: 'prefill', value: a.prefill_ms, of: 'request.prefill_ms', colour: 'prefill'},
     {name: 'decode', value: a.decode_ms, of: 'request.decode_ms', colour: 'decode'},
     {name: 'between', value: other, of: 'request.other_ms', colour: 'free'},
