@@ -41,6 +41,29 @@ class Conservation : public testing::TestWithParam<std::tuple<bool, int>> {
     }
   }
 
+  // Every page is free, cached or used, and a used one is in a table for each of its holders.
+  void expect_pages_add_up() {
+    const Snapshot s = engine->snapshot();
+    const PageMap map = engine->page_map();
+    for (std::size_t g = 0; g < s.pools.size(); ++g) {
+      const PoolStats& p = s.pools[g];
+      const std::string& states = map.groups[g].pages;
+      ASSERT_EQ(p.total, p.free + p.cached + p.used);
+      ASSERT_EQ(std::count(states.begin(), states.end(), '.'), p.free);
+      ASSERT_EQ(std::count(states.begin(), states.end(), 'c'), p.cached);
+      std::vector<int> holders(states.size());
+      for (const PageMap::Table& t : map.tables)
+        for (std::int32_t page : t.pages)
+          if (t.group == static_cast<int>(g) && page >= 0) ++holders[page];
+      int shared = 0;
+      for (std::size_t page = 0; page < states.size(); ++page) {
+        ASSERT_EQ(holders[page] > 0, states[page] == 'u') << page;
+        shared += holders[page] > 1;
+      }
+      ASSERT_EQ(shared, p.shared);
+    }
+  }
+
   std::mt19937 rng;
   std::unique_ptr<Engine> engine;
   std::vector<std::shared_ptr<TokenStream>> streams;
@@ -87,8 +110,7 @@ TEST_P(Conservation, EntriesSumToTheStep) {
       ASSERT_EQ(r.blocked.reason == Wait::kNone, r.blocked.sequence == 0);
       blocked += r.blocked.reason != Wait::kNone;
     }
-    for (const PoolStats& p : engine->snapshot().pools)
-      ASSERT_EQ(p.total, p.free + p.cached + p.used);
+    expect_pages_add_up();
   }
   EXPECT_GT(blocked, 100) << "nobody ever waited: the test shows little";
   EXPECT_GT(forks, 4);

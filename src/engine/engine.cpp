@@ -213,6 +213,11 @@ Snapshot Engine::snapshot() const {
   return out;
 }
 
+PageMap Engine::page_map() const {
+  std::lock_guard lock(p_->books);
+  return p_->scheduler.page_map();
+}
+
 Metrics Engine::metrics() const {
   std::uint64_t rejected = 0;
   {

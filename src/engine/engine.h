@@ -65,6 +65,7 @@ class Engine {
   // Copies of what is going on and of what was.
   Snapshot snapshot() const;
   Metrics metrics() const;
+  PageMap page_map() const;
   // Of the last kKeptRecords steps those from number `from` on, at most `most`, oldest first.
   std::vector<StepRecord> steps_since(std::uint64_t from, std::size_t most = kKeptRecords) const;
   std::vector<StepRecord> steps_of(std::uint64_t sequence) const;

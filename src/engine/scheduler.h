@@ -63,6 +63,7 @@ class Scheduler {
   // Ends everything that is left, with `reason`.
   void abort_all(FinishReason reason, std::string_view error) noexcept;
   void fill(Snapshot& snapshot, Clock::time_point now) const;
+  PageMap page_map() const;
   Metrics metrics() const;
   // Broken accounting aborts the process: pages of the pools and of the tables must agree.
   void check_integrity() const;

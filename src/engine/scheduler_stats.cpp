@@ -47,6 +47,25 @@ void Scheduler::fill(Snapshot& out, Clock::time_point now) const {
   }
 }
 
+PageMap Scheduler::page_map() const {
+  PageMap out;
+  for (int g = 0; g < cache_.groups(); ++g) {
+    const PagePool& pool = cache_.pool(g);
+    PageMap::Group& group =
+        out.groups.emplace_back(PageMap::Group{plan_.groups[g].spec.window, plan_.page_size, {}});
+    group.pages.resize(pool.total(), '.');
+    for (int page = 0; page < pool.total(); ++page)
+      if (pool.holders(page) > 0)
+        group.pages[page] = 'u';
+      else if (pool.named(page))
+        group.pages[page] = 'c';
+    for (const auto& s : running_)
+      if (s->slot >= 0 && s->tables[g].held() > 0)
+        out.tables.push_back({s->id, s->slot, g, s->scheduled, s->tables[g].pages()});
+  }
+  return out;
+}
+
 Metrics Scheduler::metrics() const {
   Metrics out = ledger_.metrics();
   out.running = running();

@@ -45,6 +45,24 @@ struct Snapshot {
   Blocked blocked;  // before the last step that was planned
 };
 
+// Every page of the cache, and who holds it.
+struct PageMap {
+  struct Group {
+    int window = 0, page_size = 0;
+    std::string pages;  // a letter each: '.' free, 'c' cached, 'u' used
+  };
+  // Of a sequence that runs: the page of every page_size positions; -1 where a window has moved on. A
+  // used page is in as many tables as it has holders.
+  struct Table {
+    std::uint64_t sequence = 0;
+    int slot = 0, group = 0;
+    int length = 0;  // positions with K and V
+    std::vector<std::int32_t> pages;
+  };
+  std::vector<Group> groups;
+  std::vector<Table> tables;
+};
+
 // Cumulative histogram in Prometheus' manner.
 class Histogram {
  public:

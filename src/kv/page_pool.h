@@ -35,6 +35,7 @@ class PagePool {
   void hold(PageId page);     // adds a holder
   void release(PageId page);  // removes one
   int holders(PageId page) const { return pages_[page].holders; }
+  bool named(PageId page) const { return pages_[page].named; }  // it has a key
 
   // The page is full: it stands for `key`, which follows `parent` with these tokens. No effect when
   // another page has the key already.

@@ -65,7 +65,8 @@ test("one key cannot recover another's prompt", async () => {
 test("no GET endpoint tells a key about another", async () => {
   await with_server(["--sequences", "4"], async (server) => {
     const paths = ["/health", "/ready", "/metrics", "/v1/models", "/v1/models/x", "/api/info", "/api/snapshot",
-                   "/api/requests", "/api/requests/1", "/api/requests/ann-label", "/api/steps", "/api/steps/0"];
+                   "/api/requests", "/api/requests/1", "/api/requests/ann-label", "/api/steps", "/api/steps/0",
+                   "/api/pages"];
     const look = async (key, path) => {
       const answer = await fetch(server.url + path, { headers: as(key) });
       const text = (await answer.text()).replace(/"uptime_s":[^,}]*/, "");

@@ -53,6 +53,25 @@ describe('steps', () => {
   });
 });
 
+describe('pages', () => {
+  test('know their holders and how full they are', async () => {
+    const {holdings} = await import('../src/data/pages.svelte');
+    const map = {
+      groups: [{window: 0, page_size: 16, pages: 'uu.c'}],
+      tables: [
+        {id: 1, slot: 0, group: 0, length: 20, pages: [0, 1]},
+        {id: 2, slot: 1, group: 0, length: 16, pages: [0]},
+        {id: 3, slot: 2, group: 1, length: 16, pages: [3]},
+        {id: 4, slot: 3, group: 0, length: 40, pages: [-1, -1, 1]},
+      ],
+    };
+    const held = holdings(map, 0);
+    expect(held.get(0)!.map((h) => [h.table.id, h.index, h.tokens])).toEqual([[1, 0, 16], [2, 0, 16]]);
+    expect(held.get(1)!.map((h) => [h.table.id, h.index, h.tokens])).toEqual([[1, 1, 4], [4, 2, 8]]);
+    expect(held.has(3)).toBe(false);
+  });
+});
+
 describe('an answer', () => {
   test('joins tokens that end inside a character', async () => {
     const {joined} = await import('../src/data/conversation.svelte');

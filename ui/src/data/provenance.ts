@@ -101,6 +101,8 @@ export const fields = {
   'engine.decode_rate': field('tok/s', 'computed', 'Tokens drawn in the last interval, by its length.'),
   'engine.kv_share': field('share', 'computed', 'Pages held by sequences, of all pages.'),
   'engine.interval': field('s', 'measured', 'What the chart covers.'),
+  'page.number': field('plain', 'measured', 'Where the page is in its pool.'),
+  'page.index': field('plain', 'measured', 'Which page of the sequence it is, counted from zero.'),
   'pool.total': field('pages', 'measured', 'Pages of the pool.'),
   'pool.used': field('pages', 'measured', 'Held by at least one sequence.'),
   'pool.cached': field('pages', 'measured', 'Held by nobody, kept because a prompt may find them.'),
