@@ -18,6 +18,12 @@ if(VITRINE_EMBED_MODELS)
     list(APPEND parts ${stem}==${model})
   endforeach()
 endif()
+if(VITRINE_UI_KIND STREQUAL "built")
+  # The one package whose code is in the page.
+  file(READ ${CMAKE_SOURCE_DIR}/ui/package.json package)
+  string(JSON version GET "${package}" devDependencies svelte)
+  list(APPEND parts svelte=${version}=${CMAKE_SOURCE_DIR}/ui/package.json)
+endif()
 set_property(GLOBAL PROPERTY VT_SBOM_PARTS ${parts})  # for the test
 add_custom_command(TARGET vitrine POST_BUILD VERBATIM COMMENT "Writing vitrine.cdx.json"
                    BYPRODUCTS ${CMAKE_BINARY_DIR}/vitrine.cdx.json

@@ -1,5 +1,6 @@
 // Request, Engine and Model: figures are the API's.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { ask, close, open, tokens, visit, with_server } from "./browser.mjs";
 
 const served = with_server();
@@ -82,6 +83,11 @@ served("Engine shows what runs, Model what the server has", async (server) => {
   near(in_ms(first[1]), step.wall_ns / 1e6, "time of the step");
   assert.equal(number(first[3]), step.rows.decode);
   assert.equal(number(first[4]), step.entries.length);
+  await batch.getByRole("button", { name: "Picture" }).click();
+  const saving = page.waitForEvent("download");
+  await batch.getByRole("button", { name: "Save a trace for Perfetto" }).click();
+  const trace = JSON.parse(readFileSync(await (await saving).path(), "utf8"));
+  assert.ok(trace.traceEvents.some((event) => event.name === `step ${number(first[0])}`));
   await page.getByText("No sequence runs.").waitFor();
   const pages = page.getByRole("figure", { name: "Pages of the KV cache" });
   await pages.getByRole("button", { name: "Table" }).click();

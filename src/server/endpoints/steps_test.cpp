@@ -1,4 +1,7 @@
 // GET /api/steps against a real engine on a tiny model.
+#include <map>
+#include <set>
+
 #include "server/api_test_fixture.h"
 
 namespace vitrine {
@@ -82,6 +85,53 @@ TEST_F(StepsTest, SayWhyTheFirstWaits) {
   EXPECT_EQ(now.at("blocked").at("reason"), "seats");
   finish();
   EXPECT_TRUE(get("/api/snapshot").at("blocked").is_null());
+}
+
+// By the rules of Chrome's format: slices of a track ascend and are nested, every track is named.
+TEST_F(StepsTest, AreATraceForPerfetto) {
+  call("/v1/completions", R"({"prompt":"abcdef","max_tokens":6,"n":3})");
+  auto x = ask("/api/steps/perfetto", "");
+  ASSERT_EQ(x->status, 200) << x->body;
+  const json::value trace = json::parse(x->body);
+  const auto records = engine->steps_since(0);
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::pair<double, double>>> open;
+  std::map<std::pair<std::int64_t, std::int64_t>, double> last;
+  std::set<std::pair<std::int64_t, std::int64_t>> named;
+  std::size_t whole = 0, entries = 0;
+  double sum = 0;
+  for (const json::value& event : trace.at("traceEvents").as_array()) {
+    const std::string phase(event.at("ph").as_string());
+    const auto pid = event.at("pid").to_number<std::int64_t>();
+    if (phase == "C") continue;
+    const std::pair track{pid, event.at("tid").to_number<std::int64_t>()};
+    if (phase == "M") {
+      named.insert(track);
+      continue;
+    }
+    ASSERT_EQ(phase, "X");
+    EXPECT_TRUE(named.contains(track)) << event;
+    const double ts = event.at("ts").to_number<double>(), dur = event.at("dur").to_number<double>();
+    EXPECT_GE(ts, last[track]);
+    EXPECT_GE(dur, 0);
+    last[track] = ts;
+    auto& stack = open[track];
+    while (!stack.empty() && ts >= stack.back().second - 1e-6) stack.pop_back();
+    if (!stack.empty()) {
+      EXPECT_LE(ts + dur, stack.back().second + 1e-3) << "not nested";
+    }
+    stack.emplace_back(ts, ts + dur);
+    const std::string name(event.at("name").as_string());
+    whole += name.starts_with("step ");
+    entries += pid == 2;
+    if (name == "forward") sum += dur;
+  }
+  std::size_t expected = 0;
+  std::int64_t forward = 0;
+  for (const StepRecord& r : records) expected += r.entries.size(), forward += r.forward_ns;
+  EXPECT_EQ(whole, records.size());
+  EXPECT_EQ(entries, expected);
+  EXPECT_NEAR(sum, static_cast<double>(forward) / 1e3, 1e-3 * static_cast<double>(records.size()));
+  EXPECT_EQ(ask("/api/steps/perfetto", "", false)->status, 403);
 }
 
 TEST_F(StepsTest, RefuseWhatMakesNoSense) {

@@ -1,0 +1,103 @@
+#include "server/answer/perfetto.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace vitrine {
+namespace {
+
+constexpr int kEngine = 1, kRequests = 2, kSteps = 1;
+
+double us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
+
+class Writer {
+ public:
+  explicit Writer(std::int64_t zero) : zero_(zero) {}
+
+  void name(const char* what, int pid, std::uint64_t tid, std::string text) {
+    events_.push_back(json::object{{"ph", "M"},
+                                   {"name", what},
+                                   {"pid", pid},
+                                   {"tid", tid},
+                                   {"args", {{"name", std::move(text)}}}});
+  }
+  void slice(std::string name, int pid, std::uint64_t tid, std::int64_t start, std::int64_t length,
+             json::object args = {}) {
+    events_.push_back(json::object{{"ph", "X"},
+                                   {"name", std::move(name)},
+                                   {"pid", pid},
+                                   {"tid", tid},
+                                   {"ts", us(start - zero_)},
+                                   {"dur", us(length)},
+                                   {"args", std::move(args)}});
+  }
+  void counter(const char* name, std::int64_t at, json::object values) {
+    events_.push_back(json::object{{"ph", "C"},
+                                   {"name", name},
+                                   {"pid", kEngine},
+                                   {"ts", us(at - zero_)},
+                                   {"args", std::move(values)}});
+  }
+  json::array take() { return std::move(events_); }
+
+ private:
+  const std::int64_t zero_;
+  json::array events_;
+};
+
+}  // namespace
+
+json::object perfetto_json(std::span<const StepRecord> steps,
+                           const std::map<std::uint64_t, std::string>& names) {
+  Writer out(steps.empty() ? 0 : steps.front().start_ns);
+  out.name("process_name", kEngine, 0, "engine");
+  out.name("process_name", kRequests, 0, "requests");
+  out.name("thread_name", kEngine, kSteps, "steps");
+  std::map<std::uint64_t, bool> seen;
+  std::int64_t end = 0;  // of the step before: parts of overlapping steps are cut there
+  for (const StepRecord& r : steps) {
+    const std::int64_t start = std::max(r.start_ns, end);
+    const std::int64_t length = std::max<std::int64_t>(0, r.start_ns + r.total_ns() - start);
+    end = start + length;
+    out.slice(fmt::format("step {}", r.step), kEngine, kSteps, start, length,
+              {{"prefill rows", r.prefill_tokens},
+               {"decode rows", r.decode_tokens},
+               {"sequences", r.entries.size()},
+               {"flops", r.flops},
+               {"weight bytes", r.weight_bytes},
+               {"kv read bytes", r.kv_read_bytes},
+               {"wall ns", r.wall_ns}});
+    std::int64_t at = start;
+    struct Part {
+      const char* name;
+      std::int64_t ns;
+    };
+    for (const Part& part : {Part{"plan", r.plan_ns}, Part{"forward", r.forward_ns},
+                             Part{"sample", r.sample_ns}, Part{"commit", r.commit_ns}}) {
+      const std::int64_t ns = std::min(part.ns, end - at);
+      out.slice(part.name, kEngine, kSteps, at, ns);
+      at += ns;
+    }
+    out.counter("rows", start, {{"prefill", r.prefill_tokens}, {"decode", r.decode_tokens}});
+    out.counter("sequences", start, {{"running", r.running}, {"waiting", r.waiting}});
+    out.counter("pages", start, {{"used", r.pages_used}, {"cached", r.pages_cached}});
+    for (const StepEntry& e : r.entries) {
+      if (!std::exchange(seen[e.sequence], true)) {
+        auto known = names.find(e.sequence);
+        out.name("thread_name", kRequests, e.sequence,
+                 known != names.end() ? fmt::format("#{} {}", e.sequence, known->second)
+                                      : fmt::format("#{}", e.sequence));
+      }
+      out.slice(e.phase == Phase::kPrefill ? "prefill" : "decode", kRequests, e.sequence, start,
+                length,
+                {{"step", r.step},
+                 {"first position", e.first},
+                 {"rows", e.tokens},
+                 {"slot", e.slot},
+                 {"flops", e.flops}});
+    }
+  }
+  return {{"displayTimeUnit", "ms"}, {"traceEvents", out.take()}};
+}
+
+}  // namespace vitrine
