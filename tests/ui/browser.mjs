@@ -91,7 +91,7 @@ export async function visit(page, view, label) {
   await page.evaluate((to) => (location.hash = to), hash);
   const ready = {
     "#/ask": "[role=listbox] [role=option]", "#/request": "main table", "#/engine": "main canvas, main .empty",
-    "#/model": ".piece",
+    "#/model": ".pieces .token",
   };
   await page.locator(ready[view] ?? "main canvas").first().waitFor();
 }

@@ -104,7 +104,7 @@ served("Engine shows what runs, Model what the server has", async (server) => {
     new RegExp(`${(memory.packed_bytes / 2 ** 20).toFixed(1)}.MiB`));
   await page.getByLabel("Text to split").fill("héllo 🦊 שלום");
   const { pieces } = await server.json("/tokenize", { content: "héllo 🦊 שלום", with_pieces: true, add_special: false });
-  await page.waitForFunction((n) => document.querySelectorAll(".piece").length === n, pieces.length);
+  await page.waitForFunction((n) => document.querySelectorAll(".pieces .token").length === n, pieces.length);
   await close(page);
 });
 

@@ -1,6 +1,7 @@
 // Every page of the KV cache and who holds it: asked for once a second while a figure shows it.
 import {ApiError, get} from './api';
 import {live} from './live.svelte';
+import {Poll} from './poll';
 
 export interface BlockTable {
   id: number;
@@ -41,24 +42,16 @@ const kEveryMs = 1000;
 
 class PageFeed {
   map = $state.raw<PageMap | null>(null);
-  private watchers = 0;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private poll = new Poll(() => this.ask());
+  watch = () => this.poll.watch();
 
-  watch(): () => void {
-    if (++this.watchers === 1) void this.ask();
-    return () => {
-      if (--this.watchers === 0) clearTimeout(this.timer);
-    };
-  }
-
-  private async ask() {
-    let again = true;
+  private async ask(): Promise<number | null> {
     try {
       if (live.snapshot?.pools && !document.hidden) this.map = await get<PageMap>('/api/pages');
     } catch (error) {
-      again = !(error instanceof ApiError && error.status === 403);
+      if (error instanceof ApiError && error.status === 403) return null;
     }
-    if (again && this.watchers > 0) this.timer = setTimeout(() => void this.ask(), live.snapshot ? kEveryMs : 100);
+    return live.snapshot ? kEveryMs : 100;
   }
 }
 export const pageFeed = new PageFeed();

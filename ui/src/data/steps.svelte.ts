@@ -1,6 +1,7 @@
 // The last steps of the engine, as they come: asked for twice a second while a figure shows them.
 import {ApiError, get} from './api';
 import {live} from './live.svelte';
+import {Poll} from './poll';
 
 export type Phase = 'prefill' | 'decode';
 // Id, slot, phase, first position, rows, sampled, FLOPs, bytes of K and V read and written.
@@ -50,20 +51,13 @@ class StepFeed {
   steps = $state.raw<Step[]>([]);
   allowed = $state(true);
   private next = -1;
-  private watchers = 0;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private poll = new Poll(() => this.ask());
+  watch = () => this.poll.watch();
 
-  watch(): () => void {
-    if (++this.watchers === 1) void this.ask();
-    return () => {
-      if (--this.watchers === 0) clearTimeout(this.timer);
-    };
-  }
-
-  private async ask() {
+  private async ask(): Promise<number | null> {
     try {
       const newest = live.snapshot?.step;
-      if (this.allowed && newest !== undefined && !document.hidden) {
+      if (newest !== undefined && !document.hidden) {
         // Of what came meanwhile only the end, where that is more than fits.
         if (this.next < 0 || this.next > newest) (this.next = Math.max(0, newest - kAtOnce)), (this.steps = []);
         const from = Math.max(this.next, newest - kAtOnce);
@@ -72,9 +66,9 @@ class StepFeed {
         this.steps = merged(this.steps, answer.steps);
       }
     } catch (error) {
-      if (error instanceof ApiError && error.status === 403) this.allowed = false;
+      if (error instanceof ApiError && error.status === 403) return (this.allowed = false), null;
     }
-    if (this.watchers > 0) this.timer = setTimeout(() => void this.ask(), kEveryMs);
+    return kEveryMs;
   }
 }
 export const stepFeed = new StepFeed();
