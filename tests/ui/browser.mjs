@@ -18,7 +18,7 @@ async function launched() {
   browser ??= await chromium.launch({
     executablePath: process.env.VITRINE_CHROMIUM,
     args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-      "--disable-component-update", "--disable-sync"],
+      "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
   });
   return browser;
 }
