@@ -28,6 +28,10 @@ for (const theme of themes)
       await page.keyboard.press("?");
       await page.getByRole("dialog").waitFor();
       assert.deepEqual(await violations(page), [], "keys");
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("Control+k");
+      await page.getByRole("option", { name: label }).waitFor();
+      assert.deepEqual(await violations(page), [], "commands");
       await close(page);
     });
 
@@ -55,6 +59,28 @@ served("everything is reached by keyboard, and the focus is seen", async (server
     await page.keyboard.press(key);
     await page.getByRole("heading", { level: 1, name: view }).waitFor({ state: "attached" });
   }
+  await close(page);
+});
+
+served("everything has a name", async (server) => {
+  const page = await open(server);
+  const label = await ask(page, "Say something.");
+  const named = async (name) => {
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Command" }).fill(name);
+  };
+  await named("eng");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "Engine" }).waitFor();
+  await named(label.slice(0, 9));
+  await page.getByRole("option", { name: label }).click();
+  await page.getByRole("heading", { level: 1, name: label }).waitFor();
+  await named("colours");
+  for (const key of ["ArrowDown", "Enter"]) await page.keyboard.press(key);
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await named("no such thing");
+  await page.getByText("Nothing has this name.").waitFor();
+  await page.keyboard.press("Escape");
   await close(page);
 });
 
