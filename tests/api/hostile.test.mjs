@@ -163,8 +163,10 @@ test("duplicate keys", async () => {
 
 test("wrong methods and routes", async () => {
   for (const [method, path, status] of [["GET", "/v1/completions", 405], ["POST", "/v1/models", 405],
-                                        ["GET", "/", 404], ["GET", "/v1", 404],
-                                        ["GET", "/api/requests/none", 404]]) {
+                                        ["POST", "/", 405], ["GET", "/v1", 404],
+                                        ["GET", "/ui/none", 404], ["GET", "/ui/../x", 404],
+                                        ["GET", "/api/requests/none", 404], ["GET", "/api/steps/none", 400],
+                                        ["GET", "/api/steps?from=-1", 400], ["GET", "/api/pages/x", 404]]) {
     const answer = await fetch(server.url + path, { method });
     assert.ok([status, 404].includes(answer.status), `${method} ${path}: ${answer.status}`);
     assert.equal(typeof (await answer.json()).error.message, "string");
