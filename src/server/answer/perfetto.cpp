@@ -14,12 +14,9 @@ class Writer {
  public:
   explicit Writer(std::int64_t zero) : zero_(zero) {}
 
-  void name(const char* what, int pid, std::uint64_t tid, std::string text) {
-    events_.push_back(json::object{{"ph", "M"},
-                                   {"name", what},
-                                   {"pid", pid},
-                                   {"tid", tid},
-                                   {"args", {{"name", std::move(text)}}}});
+  void name(const char* what, int pid, std::uint64_t tid, const std::string& text) {
+    events_.push_back(json::object{
+        {"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", {{"name", text}}}});
   }
   void slice(std::string name, int pid, std::uint64_t tid, std::int64_t start, std::int64_t length,
              json::object args = {}) {
