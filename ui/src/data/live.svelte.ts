@@ -55,6 +55,7 @@ class Live {
   trouble = $state('');
   heard = $state(0); // ms, when the last answer came
   restarted = $state(false);
+  private startedBy = Infinity; // ms: the server has started by then
   private watchers = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private asking = false;
@@ -85,8 +86,13 @@ class Live {
     this.asking = true;
     try {
       if (!this.info) this.info = await get<Info>('/api/info');
+      const sent = performance.now();
       const snapshot = await get<Snapshot>('/api/snapshot');
-      if (this.snapshot && snapshot.uptime_s < this.snapshot.uptime_s) {
+      // It started between these two. Another server did so later than this one can have.
+      const earliest = sent - snapshot.uptime_s * 1000, latest = performance.now() - snapshot.uptime_s * 1000;
+      const another = earliest > this.startedBy + 50;
+      this.startedBy = another ? latest : Math.min(this.startedBy, latest);
+      if (another) {
         this.restarted = true;
         this.samples = [];
         this.info = await get<Info>('/api/info');
