@@ -98,6 +98,11 @@ describe('provenance', () => {
     expect(weakest(['measured', 'simulated', 'probe'])).toBe('simulated');
     expect(weakest([])).toBe('measured');
   });
+  test('every field is drawn somewhere', () => {
+    const sources = import.meta.glob<string>('../src/**/*.{ts,svelte}', {query: '?raw', import: 'default', eager: true});
+    const text = Object.entries(sources).filter(([file]) => !file.endsWith('provenance.ts')).map(([, code]) => code).join();
+    expect(Object.keys(fields).filter((name) => !text.includes(name))).toEqual([]);
+  });
   test('every field says what it is', () => {
     for (const [name, field] of Object.entries(fields)) expect(field.help, name).toMatch(/^.{8,}\.$/);
   });

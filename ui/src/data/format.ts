@@ -6,7 +6,6 @@ export type Unit =
   | 'tokens'
   | 'steps'
   | 'pages'
-  | 'layers'
   | 'ms'
   | 's'
   | 'bytes'
@@ -15,8 +14,6 @@ export type Unit =
   | 'probability'
   | 'logprob'
   | 'tok/s'
-  | 'GB/s'
-  | 'GFLOP/s'
   | 'plain';
 
 export interface Text {
@@ -86,8 +83,6 @@ export function write(value: number, unit: Unit): Text {
       return {digits: grouped(value, 0), unit: value === 1 ? 'step' : 'steps'};
     case 'pages':
       return {digits: grouped(value, 0), unit: value === 1 ? 'page' : 'pages'};
-    case 'layers':
-      return {digits: grouped(value, 0), unit: value === 1 ? 'layer' : 'layers'};
     case 'plain':
       return {digits: String(value), unit: ''};
     default:

@@ -53,7 +53,6 @@ class Live {
   metered = $state(true); // false: this key may not read the metrics
   state = $state<'connecting' | 'live' | 'loading' | 'lost' | 'locked'>('connecting');
   trouble = $state('');
-  heard = $state(0); // ms, when the last answer came
   restarted = $state(false);
   private startedBy = Infinity; // ms: the server has started by then
   private watchers = 0;
@@ -101,7 +100,6 @@ class Live {
       await this.meter(snapshot);
       this.state = 'live';
       this.trouble = '';
-      this.heard = Date.now();
     } catch (error) {
       this.trouble = saidBy(error);
       if (error instanceof ApiError && error.status === 401) this.state = 'locked';

@@ -28,35 +28,25 @@ const field = (unit: Unit, from: Provenance, help: string): Field => ({unit, fro
 
 export const fields = {
   // A request's account.
-  'request.id': field('plain', 'measured', 'Number of the sequence, counted by the engine since it started.'),
   'request.choice': field('plain', 'measured', 'Which of the request’s choices.'),
-  'request.priority': field('plain', 'measured', 'As the request asked; less is sooner.'),
   'request.prompt_tokens': field('tokens', 'measured', 'Tokens of the prompt, with those of the template.'),
   'request.cached_tokens': field('tokens', 'measured', 'Prompt tokens whose keys and values came from the prefix cache.'),
   'request.fresh_tokens': field('tokens', 'computed', 'Prompt tokens less those from the cache.'),
   'request.completion_tokens': field('tokens', 'measured', 'Tokens drawn for the answer.'),
-  'request.reasoning_tokens': field('tokens', 'measured', 'Tokens of the answer before its final part.'),
   'request.queue_ms': field('ms', 'measured', 'From submission to a seat in the batch.'),
-  'request.first_ms': field('ms', 'measured', 'Of the time in the queue, since nobody was before it.'),
   'request.prefill_ms': field('ms', 'measured', 'The steps in which it prefilled, without committing.'),
   'request.decode_ms': field('ms', 'measured', 'The steps in which it decoded, without committing.'),
   'request.other_ms': field('ms', 'computed', 'Total less queue and steps: committing, and steps in which it had no rows.'),
   'request.ttft_ms': field('ms', 'measured', 'From submission to the first token.'),
   'request.tpot_ms': field('ms', 'computed', 'From the first token to the end, by the tokens after the first.'),
   'request.total_ms': field('ms', 'measured', 'From submission to the end, or until now.'),
-  'request.prefill_tok_s': field('tok/s', 'computed', 'Computed prompt tokens by prefill time.'),
-  'request.decode_tok_s': field('tok/s', 'computed', 'Tokens after the first by decode time.'),
   'request.steps': field('steps', 'measured', 'Steps of the engine in which this request had rows.'),
   'request.pages': field('pages', 'measured', 'Pages of the KV cache held at most.'),
-  'request.preemptions': field('count', 'measured', 'How often its pages were taken by others.'),
-  'request.recomputed_tokens': field('tokens', 'measured', 'Tokens computed again after a preemption.'),
   'request.batch_mean': field('count', 'computed', 'Sequences per step, averaged over this request’s steps.'),
-  'request.batch_max': field('count', 'measured', 'Sequences in its fullest step.'),
   'request.flops': field('flop', 'computed', 'Counted from the shapes of the products that ran for its rows.'),
   'request.kv_read_bytes': field('bytes', 'computed', 'Keys and values that its rows read, counted from shapes.'),
   'request.kv_write_bytes': field('bytes', 'computed', 'Keys and values that its rows wrote, counted from shapes.'),
   'request.weight_bytes': field('bytes', 'computed', 'Its share of the weights that its steps read.'),
-  'request.age_ms': field('ms', 'computed', 'This browser’s clock less the time of submission.'),
   // A step of a request.
   'step.number': field('plain', 'measured', 'Steps are counted since the engine started.'),
   'step.start_ms': field('ms', 'computed', 'Since this request’s first step began.'),
@@ -86,7 +76,6 @@ export const fields = {
   'context.used': field('tokens', 'measured', 'Tokens of the prompt and the answer.'),
   'context.draft': field('tokens', 'measured', 'Tokens of what is typed, with the conversation and the template, by the server’s tokenizer.'),
   'context.limit': field('tokens', 'measured', 'Positions that a sequence may have on this server.'),
-  'context.left': field('tokens', 'computed', 'Limit less what is used.'),
   // The engine now.
   'engine.running': field('count', 'measured', 'Sequences with a seat.'),
   'engine.waiting': field('count', 'measured', 'Sequences in the queue.'),
@@ -100,7 +89,6 @@ export const fields = {
   'engine.prefill_rate': field('tok/s', 'computed', 'Prompt tokens computed in the last interval, by its length.'),
   'engine.decode_rate': field('tok/s', 'computed', 'Tokens drawn in the last interval, by its length.'),
   'engine.kv_share': field('share', 'computed', 'Pages held by sequences, of all pages.'),
-  'engine.interval': field('s', 'measured', 'What the chart covers.'),
   'page.number': field('plain', 'measured', 'Where the page is in its pool.'),
   'page.index': field('plain', 'measured', 'Which page of the sequence it is, counted from zero.'),
   'pool.total': field('pages', 'measured', 'Pages of the pool.'),
@@ -126,7 +114,6 @@ export const fields = {
   'text.tokens': field('tokens', 'measured', 'Counted by the server’s tokenizer.'),
   'text.characters': field('count', 'measured', 'Characters of the text, as Unicode counts them.'),
   'text.ratio': field('count', 'computed', 'Characters by tokens.'),
-  'server.age': field('s', 'measured', 'Since the last answer of the server.'),
 } satisfies Record<string, Field>;
 
 export type FieldName = keyof typeof fields;
