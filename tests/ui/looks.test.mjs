@@ -42,7 +42,7 @@ for (const theme of themes)
       await tokens(page).nth(4).click();
       for (const view of [...views, `#/request/${label}`]) {
         await visit(page, view, label);
-        const file = view.startsWith("#/request/") ? "one" : view.slice(2);
+        const file = view.startsWith("#/request/") ? "one" : view.slice(2).replace("/", "-");
         await page.screenshot({ path: `${shots}/${file}-${theme}-${width}.png`, fullPage: view !== "#/ask" });
         assert.deepEqual(await faults(page), [], view);
       }
