@@ -202,6 +202,7 @@ std::span<const Candidate> Candidates::sorted_first(std::size_t k) {
   keep_first(k);
   keep_within(std::numeric_limits<double>::max());  // drops what is masked
   std::sort(items().begin(), items().end(), before);
+  weigh();
   return items();
 }
 

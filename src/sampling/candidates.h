@@ -67,7 +67,7 @@ class Candidates {
   // The expectation of "nats below the best": the entropy less the surprise of the best.
   double mean_nats();
 
-  // Cuts to the first k that are not masked and returns them in order.
+  // Cuts to the first k that are not masked and returns them in order, weighed.
   std::span<const Candidate> sorted_first(std::size_t k);
   // The token at the place floor(bits / 2^64 * total weight) of the cumulative distribution.
   std::int32_t draw(std::uint64_t bits);
