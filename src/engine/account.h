@@ -66,6 +66,23 @@ struct QueueAccount {
       available = 0;  // kPages: pages it needed, with those kept for others; pages there
 };
 
+// When things happened to a request: process_ns(); 0: not yet, or never.
+struct Stamps {
+  // By the server, before the engine knows of it.
+  std::int64_t received = 0;   // its first byte
+  std::int64_t body = 0;       // all of it
+  std::int64_t parsed = 0;     // the fields are read
+  std::int64_t templated = 0;  // the conversation is text
+  std::int64_t tokenized = 0;
+  std::int64_t compiled = 0;  // its constraint
+  // By the engine.
+  std::int64_t submitted = 0;
+  std::int64_t admitted = 0;  // has a seat, for the first time
+  std::int64_t first_token = 0, ended = 0;
+  // By the server: when the first and the last bytes of its answer were handed to the system.
+  std::int64_t first_write = 0, last_write = 0;
+};
+
 inline constexpr int kKeptAccounts = 512;  // of the last requests that ended
 
 struct Account {
@@ -86,6 +103,13 @@ struct Account {
   double flops = 0;
   double weight_bytes = 0;  // its rows' share of each step's pass over the weights
   double kv_read_bytes = 0, kv_write_bytes = 0;
+  // Its shares of its steps' time (engine/shares.h), complete when the step in which it ended is:
+  // computing the prompt, computing output, computing again what a preemption had dropped.
+  std::int64_t input_ns = 0, output_ns = 0, wasted_ns = 0;
+  Stamps stamps;
+  std::uint64_t first_step = 0,
+                last_step = 0;  // it was in these and perhaps in some between; with steps > 0
+  std::int64_t bytes_out = 0;   // of its answer, with its head
   FinishReason reason = FinishReason::kStop;  // once it has ended
   std::string error;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/process_clock.h"
 #include "engine/fair_queue.h"
 #include "sampling/rng.h"
 
@@ -116,6 +117,8 @@ std::unique_ptr<Sequence> Admission::make_choice(Request request, std::vector<st
   s->account.label = request.label;
   s->account.tenant = request.tenant;
   s->account.priority = request.priority;
+  s->account.stamps = request.stamps;
+  s->account.stamps.submitted = process_ns(s->submitted);
   s->account.submitted_unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                                      std::chrono::system_clock::now().time_since_epoch())
                                      .count();

@@ -39,6 +39,7 @@ struct BatchEntry {
   int row = 0;    // of the step: the first of them
   int draws = 0;  // rows that draw. All but the first of these have a guess for input (a draft)
   bool prefill = false;
+  int again = 0;  // of its rows, computed before and dropped by a preemption
 
   // What came of it. Tokens are drawn row by row, as long as the token drawn is the guess that the
   // next row was computed with, so `tokens` <= `draws`; the rows behind the last are taken back.

@@ -81,11 +81,14 @@ TEST_P(Conservation, EntriesSumToTheStep) {
       next = r.step + 1;
       int prefill = 0, decode = 0;
       double flops = 0, read = 0, written = 0;
+      std::int64_t shares = r.padding_share_ns;
       std::set<int> slots;
       std::set<std::uint64_t> sequences;
       for (const StepEntry& e : r.entries) {
         (e.phase == Phase::kPrefill ? prefill : decode) += e.tokens;
         flops += e.flops, read += e.kv_read_bytes, written += e.kv_write_bytes;
+        shares += e.share_ns;
+        EXPECT_GE(e.share_ns, 0);
         EXPECT_GE(e.slot, 0);
         EXPECT_LT(e.slot, 6);
         EXPECT_TRUE(slots.insert(e.slot).second) << "two sequences at one place";
@@ -96,6 +99,7 @@ TEST_P(Conservation, EntriesSumToTheStep) {
       }
       ASSERT_EQ(prefill, r.prefill_tokens);
       ASSERT_EQ(decode, r.decode_tokens);
+      ASSERT_EQ(shares, r.wall_ns);
       ASSERT_EQ(flops, r.flops);
       ASSERT_EQ(static_cast<std::int64_t>(read), r.kv_read_bytes);
       ASSERT_EQ(static_cast<std::int64_t>(written), r.kv_write_bytes);
@@ -122,9 +126,22 @@ TEST_P(Conservation, EntriesSumToTheStep) {
     auto steps = engine->steps_of(a.id);
     if (static_cast<int>(steps.size()) != a.steps) continue;  // some are no longer kept
     double flops = 0, written = 0;
+    std::int64_t shares = 0;
     for (const StepRecord& r : steps)
       for (const StepEntry& e : r.entries)
-        if (e.sequence == a.id) flops += e.flops, written += e.kv_write_bytes;
+        if (e.sequence == a.id) flops += e.flops, written += e.kv_write_bytes, shares += e.share_ns;
+    EXPECT_EQ(shares, a.input_ns + a.output_ns + a.wasted_ns);
+    EXPECT_TRUE(a.wasted_ns == 0 || a.recomputed_tokens > 0);
+    if (!steps.empty()) {
+      EXPECT_EQ(a.first_step, steps.front().step);
+      EXPECT_EQ(a.last_step, steps.back().step);
+    }
+    const Stamps& t = a.stamps;
+    EXPECT_LE(t.submitted, t.ended);
+    if (t.admitted == 0) continue;  // it never ran
+    EXPECT_LE(t.submitted, t.admitted);
+    EXPECT_LE(t.admitted, a.usage.completion_tokens > 0 ? t.first_token : t.ended);
+    EXPECT_LE(t.first_token, t.ended);
     EXPECT_DOUBLE_EQ(flops, a.flops);
     EXPECT_DOUBLE_EQ(written, a.kv_write_bytes);
   }

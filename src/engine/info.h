@@ -18,7 +18,9 @@ struct EngineInfo {
   std::string backend;              // "cpu"
   std::string backend_description;  // with what was found: "cpu (avx512, 2 threads)"
   bool queues_steps = false;        // a step is queued while the one before it runs
-  bool exact = true;                // a row's bits do not depend on the rest of the batch
+  // FLOPs that it does in the time of reading a byte: an estimate, to divide the time of steps by.
+  double flops_per_byte = 0;
+  bool exact = true;  // a row's bits do not depend on the rest of the batch
 };
 
 }  // namespace vitrine

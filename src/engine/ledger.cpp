@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "base/process_clock.h"
+
 namespace vitrine {
 namespace {
 
@@ -14,11 +16,13 @@ double ms_since(Clock::time_point start, Clock::time_point now) {
 
 Ledger::Ledger() {
   accounts_.reserve(kKeptAccounts);
+  just_ended_.reserve(kKeptAccounts);
   ends_.reserve(64);
 }
 
 void Ledger::admitted(Sequence& s, Clock::time_point now) {
   if (s.preempted) return;
+  s.account.stamps.admitted = process_ns(now);
   s.account.timings.queue_ms = ms_since(s.submitted, now);
   if (s.first_since) s.account.queue.first_ms = ms_since(*s.first_since, now);
 }
@@ -48,6 +52,8 @@ void Ledger::ran(const Batch& batch, const StepRecord& r) {
     Timings& t = a.timings;
     (entry.prefill ? t.prefill_ms : t.decode_ms) += ns * 1e-6;
     ++(entry.prefill ? t.prefill_steps : t.decode_steps);
+    if (a.steps == 0) a.first_step = r.step;
+    a.last_step = r.step;
     a.batch_mean += (sequences - a.batch_mean) / ++a.steps;
     a.batch_max = std::max(a.batch_max, sequences);
     a.flops += entry.flops;
@@ -64,9 +70,22 @@ void Ledger::ran(const Batch& batch, const StepRecord& r) {
   }
 }
 
+void Ledger::charge(Sequence* s, const StepEntry& e) {
+  Account* a = s != nullptr ? &s->account : nullptr;
+  for (std::size_t i = 0; a == nullptr && i < just_ended_.size(); ++i)
+    if (accounts_[just_ended_[i]].id == e.sequence) a = &accounts_[just_ended_[i]];
+  if (a == nullptr) return;  // it ended before, and this step is dropped
+  const std::int64_t wasted = e.tokens > 0 ? e.share_ns * e.again / e.tokens : 0;
+  a->wasted_ns += wasted;
+  (e.phase == Phase::kPrefill ? a->input_ns : a->output_ns) += e.share_ns - wasted;
+}
+
+void Ledger::settled() { just_ended_.clear(); }
+
 void Ledger::drew(Sequence& s, Clock::time_point now) {
   if (s.output() == 0) {
     s.account.timings.ttft_ms = ms_since(s.submitted, now);
+    s.account.stamps.first_token = process_ns(now);
     metrics_.time_to_first_token.add(s.account.timings.ttft_ms * 1e-3);
   } else {
     metrics_.inter_token_latency.add(ms_since(s.last_token, now) * 1e-3);
@@ -84,6 +103,7 @@ Account Ledger::ended(Sequence& s, FinishReason reason, const std::string& error
   Account& a = s.account;
   Timings& t = a.timings;
   t.total_ms = ms_since(s.submitted, now);
+  a.stamps.ended = process_ns(now);
   int computed = std::min(s.computed, s.prompt) - a.usage.cached_tokens;
   if (t.prefill_ms > 0) t.prefill_tok_s = 1e3 * std::max(0, computed) / t.prefill_ms;
   if (t.decode_ms > 0) t.decode_tok_s = 1e3 * t.decode_steps / t.decode_ms;
@@ -104,10 +124,13 @@ Account Ledger::ended(Sequence& s, FinishReason reason, const std::string& error
 
 void Ledger::keep(const Account& account) {
   Account copy = account;
-  if (accounts_.size() < kKeptAccounts)
+  const std::size_t at =
+      accounts_.size() < kKeptAccounts ? accounts_.size() : ended_ % kKeptAccounts;
+  if (at == accounts_.size())
     accounts_.push_back(std::move(copy));
   else
-    accounts_[ended_ % kKeptAccounts] = std::move(copy);
+    accounts_[at] = std::move(copy);
+  if (just_ended_.size() < just_ended_.capacity()) just_ended_.push_back(at);
 }
 
 void Ledger::measure(const Sequence& s) {

@@ -23,6 +23,9 @@ class Ledger {
   void preempted(Sequence& s);
   // A batch has run; its record is complete but for the time of committing.
   void ran(const Batch& batch, const StepRecord& record);
+  // Its share of the step that was committed last. `s` is null when it has ended in that step.
+  void charge(Sequence* s, const StepEntry& entry);
+  void settled();  // all of them are charged
   // A token was drawn for it at `now`, an end token too; appended(): it is part of the output.
   void drew(Sequence& s, Clock::time_point now);
   void appended(Sequence& s);
@@ -49,6 +52,7 @@ class Ledger {
   std::vector<Account> accounts_;
   std::uint64_t ended_ = 0;
   std::vector<Clock::time_point> ends_;  // a ring of the last ends
+  std::vector<std::size_t> just_ended_;  // in accounts_, since settled()
   int preempted_ = 0;
   std::int64_t prefix_ns_ = 0;
   double prefill_ns_per_token_ = 0;

@@ -23,6 +23,7 @@ EngineInfo describe(const Model& model, const Backend& backend) {
           .backend = backend.name(),
           .backend_description = backend.description(),
           .queues_steps = backend.asynchronous(),
+          .flops_per_byte = backend.asynchronous() ? 200.0 : 20.0,
           .exact = backend.exact()};
 }
 

@@ -49,6 +49,7 @@ struct Request {
   std::string tenant;      // whom to be fair to: the name of an API key
   double weight = 1;       // the tenant's share
   std::string cache_salt;  // pages are shared only among requests with the same salt
+  Stamps stamps;           // those of before it is submitted
   std::string label;       // the caller's name for the request, shown in accounts and snapshots
   std::optional<std::chrono::milliseconds> timeout;  // from submission
   // Unread tokens at which the sequence pauses until its reader has caught up; 0: never.
@@ -60,7 +61,7 @@ struct Request {
 struct TokenEvent {
   std::int32_t token = 0;
   float logprob = 0;
-  std::int64_t at_ns = 0;  // when it was committed, on the steady clock
+  std::int64_t at_ns = 0;  // when it was committed, process_ns()
 };
 
 struct Finish {

@@ -29,6 +29,7 @@ Scheduler::Scheduler(const MemoryPlan& plan, const EngineOptions& options)
   queue_.reserve(options.max_queue + plan.sequences);
   orphans_.reserve(options.max_queue + plan.sequences);
   for (int slot = plan.sequences - 1; slot >= 0; --slot) free_slots_.push_back(slot);
+  by_slot_.resize(plan.sequences);
   running_.reserve(plan.sequences);
   committed_.reserve(plan.sequences);
   prefills_.reserve(plan.sequences);
@@ -190,14 +191,19 @@ bool Scheduler::fits(const Sequence& s) {
 }
 
 void Scheduler::start(std::unique_ptr<Sequence> s, Clock::time_point now) {
-  s->slot = free_slots_.back();
-  free_slots_.pop_back();
-  queue_.seat(*s);
+  seat(*s);
   ledger_.admitted(*s, now);
   s->preempted = false;
   auto at = std::upper_bound(running_.begin(), running_.end(), s,
                              [](const auto& a, const auto& b) { return a->rank < b->rank; });
   running_.insert(at, std::move(s));
+}
+
+void Scheduler::seat(Sequence& s) {
+  s.slot = free_slots_.back();
+  free_slots_.pop_back();
+  by_slot_[s.slot] = &s;
+  queue_.seat(s);
 }
 
 // ---- planning
@@ -258,7 +264,8 @@ bool Scheduler::schedule(Batch& batch, Sequence& s, int count) {
                            .first = s.scheduled,
                            .count = count,
                            .row = batch.tokens,
-                           .prefill = s.prefilling()});
+                           .prefill = s.prefilling(),
+                           .again = std::clamp(s.reached - s.scheduled, 0, count)});
   score_rows(batch, s);
   s.scheduled = end;
   batch.tokens += count;
@@ -301,9 +308,8 @@ void Scheduler::fork(Batch& batch, Sequence& s) {
     f->account.cache.miss = CacheMiss::kNone;
     f->account.timings.queue_ms = s.account.timings.queue_ms;
     f->account.pages = f->pages_held();
-    f->slot = free_slots_.back();
-    free_slots_.pop_back();
-    queue_.seat(*f);
+    f->account.stamps.admitted = s.account.stamps.admitted;
+    seat(*f);
     f->in_flight = 1;
     const int entry = static_cast<int>(batch.entries.size()), position = f->scheduled - 1;
     batch.entries.push_back(
@@ -360,6 +366,7 @@ void Scheduler::preempt(Sequence& s) {
   release(s);
   s.preempted = true;
   s.prefill_end = static_cast<int>(s.tokens.size());
+  s.reached = std::max(s.reached, s.computed);
   s.scheduled = s.computed = s.named = 0;
   s.draft.clear();
   ledger_.preempted(s);

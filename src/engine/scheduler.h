@@ -48,6 +48,8 @@ class Scheduler {
   // A batch has run and its results are in: zero or more tokens per entry. Batches come in the
   // order they were planned. The record is complete but for the time of committing.
   void commit(const Batch& batch, const StepRecord& record);
+  // Adds the shares of the step that was committed last to the accounts.
+  void settle(const StepRecord& record);
 
   bool idle() const { return queue_.empty() && running_.empty() && orphans_.empty(); }
   int running() const { return static_cast<int>(running_.size()); }
@@ -80,6 +82,7 @@ class Scheduler {
   bool fits(const Sequence& s);
   void block(Sequence& s, Wait reason, Clock::time_point now);
   void start(std::unique_ptr<Sequence> s, Clock::time_point now);
+  void seat(Sequence& s);
   // Planning.
   int mixed_rows() const;
   void plan_decode(Batch& batch, int most);
@@ -113,6 +116,7 @@ class Scheduler {
   PrefixCache cache_;
   FairQueue queue_;
   std::vector<int> free_slots_;
+  std::vector<Sequence*> by_slot_;                  // null: free
   std::vector<std::unique_ptr<Sequence>> running_;  // by rank
   std::vector<std::unique_ptr<Sequence>> orphans_;  // forks whose first choice has gone
   // Added and not finished. The queue and the orphans have room for that many, so that moving a

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/process_clock.h"
 #include "engine/scheduler.h"
 
 namespace vitrine {
@@ -31,6 +32,15 @@ void Scheduler::commit(const Batch& batch, const StepRecord& record) {
     for (int g = 0; g < cache_.groups(); ++g)
       s->tables[g].release_behind_window(cache_.pool(g), s->computed);
   reap();
+}
+
+void Scheduler::settle(const StepRecord& record) {
+  for (const StepEntry& e : record.entries) {
+    // Nobody has taken its place since: seats are given when a step is planned.
+    const Sequence* s = by_slot_[e.slot];
+    ledger_.charge(s != nullptr && s->id == e.sequence ? by_slot_[e.slot] : nullptr, e);
+  }
+  ledger_.settled();
 }
 
 // Rows whose guess was wrong leave nothing but K and V, which the sequence gives back.
@@ -69,7 +79,7 @@ void Scheduler::append(Sequence& s, const Batch& batch, const DrawnToken& token,
     return finish(s, FinishReason::kStop, {}, token.id);
   s.tokens.push_back(token.id);
   ledger_.appended(s);
-  s.stream->push({token.id, token.logprob, now.time_since_epoch().count()},
+  s.stream->push({token.id, token.logprob, process_ns(now)},
                  token.top < 0 ? nullptr : batch.top.data() + token.top);
   if (s.output() >= s.max_output) finish(s, FinishReason::kLength);
 }
@@ -109,7 +119,7 @@ void Scheduler::finish(Sequence& s, FinishReason reason, std::string_view error,
 
 void Scheduler::release(Sequence& s) {
   for (int g = 0; g < cache_.groups(); ++g) s.tables[g].release_all(cache_.pool(g));
-  if (s.slot >= 0) free_slots_.push_back(s.slot);
+  if (s.slot >= 0) free_slots_.push_back(s.slot), by_slot_[s.slot] = nullptr;
   if (s.slot >= 0 && !s.finished) queue_.unseat(s);
   s.slot = -1;
 }

@@ -32,6 +32,7 @@ struct Sequence {
   int prefill_end = 0;
   int max_output = 0;
   int scheduled = 0, computed = 0;
+  int reached = 0;    // most positions computed before a preemption
   int in_flight = 0;  // planned steps that are not committed
   bool finished = false;
   bool preempted = false;  // waits to be computed again

@@ -20,9 +20,11 @@ struct StepEntry {
   int first = 0;   // position of its first row
   int tokens = 0;  // rows
   bool sampled = false;
-  int slot = 0;  // its place in the batch, while it runs
+  int again = 0;  // of its rows, computed before and dropped by a preemption
+  int slot = 0;   // its place in the batch, while it runs
   // Counted from shapes. Those of all entries sum to the step's.
   double flops = 0, kv_read_bytes = 0, kv_write_bytes = 0;
+  std::int64_t share_ns = 0;  // of the step's time (engine/shares.h)
 };
 
 // Why the first of the queue was not admitted before a step.
@@ -34,12 +36,14 @@ struct Blocked {
 
 struct StepRecord {
   std::uint64_t step = 0;
-  std::int64_t start_ns = 0;                                               // on the steady clock
+  std::int64_t start_ns = 0;                                               // process_ns()
   std::int64_t plan_ns = 0, forward_ns = 0, sample_ns = 0, commit_ns = 0;  // sample: head included
   // Since the end of the step before, or since it began where there was no work: without gaps, also
   // where steps overlap on a device.
   std::int64_t wall_ns = 0;
-  std::int64_t wait_ns = 0;  // within sample: for a device to be through
+  double flops_per_byte = 0;          // that time was divided by
+  std::int64_t padding_share_ns = 0;  // of wall_ns; this and the entries' shares sum to it
+  std::int64_t wait_ns = 0;           // within sample: for a device to be through
   // By the device's clock: from its first op to its last, and before that since the end of the step
   // before, if there was work. 0 where there is no such clock.
   std::int64_t device_ns = 0, device_idle_ns = 0;

@@ -1,17 +1,10 @@
 #include "engine/stepper.h"
 
+#include "base/process_clock.h"
 #include "engine/cost.h"
+#include "engine/shares.h"
 
 namespace vitrine {
-namespace {
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
-
 Stepper::Stepper(LoadedModel& loaded, Scheduler& scheduler, std::mutex& books, Records& records)
     : m_(loaded), scheduler_(scheduler), books_(books), records_(records) {
   const int flights = m_.options.commit_delay + 2;
@@ -50,23 +43,23 @@ void Stepper::abandon() noexcept {
 }
 
 bool Stepper::plan(Flight& flight) {
-  const std::int64_t start = now_ns();
+  const std::int64_t start = process_ns();
   std::lock_guard lock(books_);
   scheduler_.plan(flight.batch, Clock::now());
   flight.record.start_ns = start;
   flight.record.blocked = scheduler_.blocked();
   if (!follows_ && in_flight_.size() == 1) wall_from_ = start;
-  flight.record.plan_ns = now_ns() - start;
+  flight.record.plan_ns = process_ns() - start;
   return scheduler_.settle();
 }
 
 bool Stepper::launch(Flight& flight) {
   StepRecord& r = flight.record;
-  const std::int64_t start = now_ns();
+  const std::int64_t start = process_ns();
   if (m_.options.poison_pages) m_.runner->poison(flight.batch);
   m_.runner->run(flight.batch, step_, std::exchange(follows_, true));
   r.step = step_++;
-  r.forward_ns = now_ns() - start;
+  r.forward_ns = process_ns() - start;
   r.ops = m_.backend->take_op_times();
   flight.work = m_.backend->take_work();
   describe(flight.batch, r);
@@ -80,11 +73,11 @@ bool Stepper::launch(Flight& flight) {
 // Waits for the step and takes its results.
 void Stepper::collect(Flight& flight) {
   StepRecord& r = flight.record;
-  const std::int64_t start = now_ns();
+  const std::int64_t start = process_ns();
   const StepTimes times = m_.runner->wait(flight.batch);
-  r.wait_ns = m_.info.queues_steps ? now_ns() - start : 0;
+  r.wait_ns = m_.info.queues_steps ? process_ns() - start : 0;
   m_.scorer->collect(flight.batch);
-  r.sample_ns = now_ns() - start;
+  r.sample_ns = process_ns() - start;
   for (const OpTime& op : m_.backend->take_op_times()) r.ops.push_back(op);
   r.device_ns = times.busy_ns, r.device_idle_ns = times.idle_ns;
   flight.work += m_.backend->take_work();
@@ -103,17 +96,20 @@ void Stepper::commit(int keep) {
     Flight& flight = in_flight_.front();
     if (!flight.collected) collect(flight);
     StepRecord& r = flight.record;
-    const std::int64_t start = now_ns();
+    const std::int64_t start = process_ns();
     {
       std::lock_guard lock(books_);
       scheduler_.commit(flight.batch, r);
       r.cache_ns = scheduler_.ledger().take_prefix_ns();
       r.preempted = scheduler_.ledger().take_preempted();
+      const std::int64_t end = process_ns();
+      r.commit_ns = end - start;
+      r.wall_ns = end - std::exchange(wall_from_, end);
+      r.flops_per_byte = m_.info.flops_per_byte;
+      share_time(r);
+      scheduler_.settle(r);
+      records_.add(r);
     }
-    const std::int64_t end = now_ns();
-    r.commit_ns = end - start;
-    r.wall_ns = end - std::exchange(wall_from_, end);
-    records_.add(r);
     spare_.push_back(std::move(flight));
     in_flight_.erase(in_flight_.begin());
   }
@@ -129,6 +125,7 @@ void Stepper::describe(const Batch& batch, StepRecord& r) const {
                          .first = e.first,
                          .tokens = e.count,
                          .sampled = e.draws > 0,
+                         .again = e.again,
                          .slot = e.sequence->slot});
   }
   r.padding_rows = batch.rows_run - batch.tokens;
