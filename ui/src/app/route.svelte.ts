@@ -1,5 +1,5 @@
 // The URL is the only place of selection: #/view/argument?name=value. A link shows the same view again.
-export const views = ['ask', 'request', 'engine', 'lab', 'model'] as const;
+export const views = ['ask', 'request', 'engine', 'lab', 'journey', 'model'] as const;
 export type View = (typeof views)[number];
 
 export interface Route {

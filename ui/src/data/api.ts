@@ -24,6 +24,17 @@ export interface StepOfRequest {
   sampled: boolean;
 }
 
+// When things happened: nanoseconds since the process began; 0: not yet, or never.
+export type Stamps = Record<
+  'received' | 'body' | 'parsed' | 'templated' | 'tokenized' | 'compiled' | 'submitted' | 'admitted' | 'first_token' | 'ended' | 'first_write' | 'last_write',
+  number
+>;
+export type LifeKind =
+  | 'read' | 'parse' | 'template' | 'tokenize' | 'compile' | 'handoff' | 'queue' | 'prefill' | 'decode'
+  | 'sat_out' | 'preempted' | 'paused' | 'between' | 'write';
+// Kind, start, length (ns), and what it was about.
+export type LifePart = [LifeKind, number, number, Record<string, unknown> | null];
+
 export interface Account {
   id?: number;
   label: string;
@@ -56,6 +67,11 @@ export interface Account {
   batch_max?: number;
   cache: CacheOutcome;
   queue?: {reason: 'none' | 'seats' | 'pages' | 'policy'; first_ms: number; needed?: number; available?: number};
+  stamps?: Stamps;
+  bytes_out?: number;
+  life?: LifePart[];
+  why?: string[];
+  shares?: {input_ns: number; output_ns: number; wasted_ns: number};
   state: string;
   finish_reason?: string;
   records?: StepOfRequest[];
@@ -99,6 +115,7 @@ export interface Info {
   backend: {name: string; description: string};
   limits: Record<string, number> & {context: number; sequences: number; step_tokens: number; queue: number; top_logprobs: number};
   options: {policy: string; page_size: number; kv_type: string; share_cache: boolean};
+  record?: unknown; // texts are kept for requests that ask for it
   embeddings: {dimensions: number; pooling: string};
   sampling_defaults: Record<string, number>;
   memory: {
