@@ -155,7 +155,7 @@ constexpr std::size_t kShortWord = 20;
 constexpr std::size_t kLongWord = 512;
 
 template <typename Pair>
-void merge_all(Scratch& scratch, Pair&& pair) {
+void merge_all(WordScratch& scratch, Pair&& pair) {
   if (scratch.symbols.size() <= kShortWord) return merge_few(scratch.symbols, pair);
   link(scratch.symbols);
   if (scratch.symbols.size() < kLongWord) {
@@ -283,7 +283,7 @@ bool Bpe::push_bytes(std::string_view text, std::uint32_t at, std::vector<Symbol
   return true;
 }
 
-void Bpe::seed_chars(std::string_view word, Scratch& scratch) const {
+void Bpe::seed_chars(std::string_view word, WordScratch& scratch) const {
   std::vector<Symbol>& symbols = scratch.symbols;
   bool after_unknown = false;
   for (std::size_t at = 0; at < word.size();) {
@@ -314,12 +314,13 @@ void Bpe::seed_chars(std::string_view word, Scratch& scratch) const {
   }
 }
 
-void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<std::int32_t>& out) const {
+void Bpe::encode(std::string_view word, WordScratch& scratch,
+                 std::vector<std::int32_t>& out) const {
   if (!by_words_) return encode_word(word, scratch, out);
   for_each_marked_word(word, [&](std::string_view part) { encode_word(part, scratch, out); });
 }
 
-void Bpe::encode_word(std::string_view word, Scratch& scratch,
+void Bpe::encode_word(std::string_view word, WordScratch& scratch,
                       std::vector<std::int32_t>& out) const {
   if (options_.ignore_merges) {
     std::string_view spelt = word;
@@ -363,13 +364,13 @@ ScoreBpe::ScoreBpe(const Vocab& vocab, const std::vector<float>& scores, std::in
   for (int b = 0; b < 256; ++b) bytes_[b] = vocab.find_byte(static_cast<unsigned char>(b));
 }
 
-void ScoreBpe::encode(std::string_view word, Scratch& scratch,
+void ScoreBpe::encode(std::string_view word, WordScratch& scratch,
                       std::vector<std::int32_t>& out) const {
   if (!by_words_) return encode_word(word, scratch, out);
   for_each_marked_word(word, [&](std::string_view part) { encode_word(part, scratch, out); });
 }
 
-void ScoreBpe::encode_word(std::string_view word, Scratch& scratch,
+void ScoreBpe::encode_word(std::string_view word, WordScratch& scratch,
                            std::vector<std::int32_t>& out) const {
   std::vector<Symbol>& symbols = scratch.symbols;
   symbols.clear();

@@ -26,14 +26,14 @@ struct BpeOptions {
   std::string word_prefix, word_suffix;  // marks on symbols inside a word, and on its last symbol
 };
 
-class Bpe : public Model {
+class Bpe : public WordModel {
  public:
   Bpe(const Vocab& vocab, BpeOptions options);
   // Adds the merge of two tokens; false when one of the three is not in the vocabulary.
   bool add_merge(std::string_view left, std::string_view right, std::uint32_t rank, bool replace);
   const BpeOptions& options() const { return options_; }
 
-  void encode(std::string_view word, Scratch& scratch,
+  void encode(std::string_view word, WordScratch& scratch,
               std::vector<std::int32_t>& out) const override;
 
  private:
@@ -41,9 +41,10 @@ class Bpe : public Model {
     std::uint32_t rank;
     std::int32_t token;
   };
-  void encode_word(std::string_view word, Scratch& scratch, std::vector<std::int32_t>& out) const;
+  void encode_word(std::string_view word, WordScratch& scratch,
+                   std::vector<std::int32_t>& out) const;
   void seed_bytes(std::string_view word, std::vector<Symbol>& symbols) const;
-  void seed_chars(std::string_view word, Scratch& scratch) const;
+  void seed_chars(std::string_view word, WordScratch& scratch) const;
   bool push_bytes(std::string_view text, std::uint32_t at, std::vector<Symbol>& symbols) const;
 
   const Vocab& vocab_;
@@ -55,14 +56,15 @@ class Bpe : public Model {
 
 // SentencePiece's BPE: of all neighbours that form a token, the one with the highest score merges
 // first. Characters that are no token become byte tokens, or the unknown token.
-class ScoreBpe : public Model {
+class ScoreBpe : public WordModel {
  public:
   ScoreBpe(const Vocab& vocab, const std::vector<float>& scores, std::int32_t unknown);
-  void encode(std::string_view word, Scratch& scratch,
+  void encode(std::string_view word, WordScratch& scratch,
               std::vector<std::int32_t>& out) const override;
 
  private:
-  void encode_word(std::string_view word, Scratch& scratch, std::vector<std::int32_t>& out) const;
+  void encode_word(std::string_view word, WordScratch& scratch,
+                   std::vector<std::int32_t>& out) const;
 
   const Vocab& vocab_;
   std::vector<std::uint32_t> ranks_;  // by id: lower is a higher score

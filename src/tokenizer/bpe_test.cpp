@@ -84,7 +84,7 @@ TEST(Bpe, MergesByRankThenLeftmost) {
                 return static_cast<double>(i);
             return std::nullopt;
           });
-      Scratch scratch;
+      WordScratch scratch;
       Ids found;
       bpe.encode(word, scratch, found);
       ASSERT_EQ(found, wanted) << "seed " << seed << ", length " << length;
@@ -105,7 +105,7 @@ TEST(ScoreBpe, MergesByScoreThenLeftmost) {
             if (id == kNoToken) return std::nullopt;
             return -model.scores[static_cast<std::size_t>(id)];
           });
-      Scratch scratch;
+      WordScratch scratch;
       Ids found;
       bpe.encode(word, scratch, found);
       ASSERT_EQ(found, wanted) << "seed " << seed << ", length " << length;
@@ -130,7 +130,7 @@ TEST(ScoreBpe, WordByWordIsTheSameAsWhole) {
   for (int round = 0; round < 500; ++round) {
     std::string text;
     for (std::size_t n = random() % 30; n > 0; --n) text += tokens[random() % 3];
-    Scratch scratch;
+    WordScratch scratch;
     Ids a, b;
     by_words.encode(text, scratch, a);
     by_text.encode(text, scratch, b);
@@ -145,7 +145,7 @@ TEST(Bpe, NeverMergesIntoASpecialToken) {
   vocab.set(2, "ab", TokenKind::kControl);
   Bpe bpe(vocab, {});
   EXPECT_TRUE(bpe.add_merge("a", "b", 0, false));
-  Scratch scratch;
+  WordScratch scratch;
   Ids ids;
   bpe.encode("ab", scratch, ids);
   EXPECT_EQ(ids, (Ids{0, 1}));

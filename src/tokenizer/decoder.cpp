@@ -56,9 +56,9 @@ std::size_t last_match_end(std::string_view text, std::string_view wanted) {
 
 }  // namespace
 
-void Decoder::add(dec::Step step) { steps_.push_back(std::move(step)); }
+void TokenDecoder::add(dec::Step step) { steps_.push_back(std::move(step)); }
 
-std::string Decoder::piece(std::string_view content, bool raw) const {
+std::string TokenDecoder::piece(std::string_view content, bool raw) const {
   std::string text(content);
   for (const dec::Step& step : steps_) {
     if (const auto* s = std::get_if<dec::Replace>(&step)) {
@@ -79,7 +79,7 @@ std::string Decoder::piece(std::string_view content, bool raw) const {
   return text;
 }
 
-DecodeStream::DecodeStream(const Decoder& decoder, bool continues)
+DecodeStream::DecodeStream(const TokenDecoder& decoder, bool continues)
     : decoder_(&decoder), states_(decoder.steps().size()) {
   bool fused = false;
   for (std::size_t i = 0; i < states_.size(); ++i) {

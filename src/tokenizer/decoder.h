@@ -54,7 +54,7 @@ using Step = std::variant<Replace, ReplaceRegex, ByteFallback, RawBytes, Fuse, S
 
 }  // namespace dec
 
-class Decoder {
+class TokenDecoder {
  public:
   void add(dec::Step step);
   const std::vector<dec::Step>& steps() const { return steps_; }
@@ -67,7 +67,7 @@ class Decoder {
 
 class DecodeStream {
  public:
-  DecodeStream(const Decoder& decoder, bool continues);
+  DecodeStream(const TokenDecoder& decoder, bool continues);
   // Appends to `out` the text that is certain now. `raw`: the content is text as it stands, not
   // spelt in a byte-level alphabet.
   void push(std::string_view content, bool raw, std::string& out);
@@ -102,7 +102,7 @@ class DecodeStream {
   void flush_bytes(std::size_t i);
   void emit(std::string& out, bool last);
 
-  const Decoder* decoder_;
+  const TokenDecoder* decoder_;
   std::vector<State> states_;
   std::string pending_;  // decoded bytes not yet given out
 };

@@ -8,8 +8,8 @@
 namespace vitrine {
 namespace {
 
-Decoder read(const std::string& json) {
-  Decoder decoder;
+TokenDecoder read(const std::string& json) {
+  TokenDecoder decoder;
   json::value value = json::parse(json);
   Status status = read_decoder(value.as_object(), decoder);
   EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message);
@@ -19,7 +19,7 @@ Decoder read(const std::string& json) {
 using Tokens = std::vector<std::string>;
 
 // What each push gives, and at the end what finish gives.
-Tokens stream(const Decoder& decoder, const Tokens& tokens, bool continues = false) {
+Tokens stream(const TokenDecoder& decoder, const Tokens& tokens, bool continues = false) {
   DecodeStream stream(decoder, continues);
   Tokens out;
   for (const std::string& token : tokens) stream.push(token, false, out.emplace_back());
@@ -94,7 +94,7 @@ TEST(Decoder, WordSuffixIsASpaceExceptAtTheEnd) {
 }
 
 TEST(Decoder, GivesWholeUtf8WhateverTheTokens) {
-  Decoder decoder;
+  TokenDecoder decoder;
   decoder.add(dec::RawBytes{});
   EXPECT_EQ(stream(decoder, {"<0xE6>", "<0x97>", "<0xA5>"}), (Tokens{"", "", "日", ""}));
   EXPECT_EQ(stream(decoder, {"\xE6\x97", "\xFF"}), (Tokens{"", "\uFFFD\uFFFD", ""}));

@@ -181,7 +181,7 @@ Status read_simple_pre_tokenizer(const std::string& type, const json::object& ob
   return Ok{};
 }
 
-Status read_decoder_replace(const json::object& object, Decoder& out) {
+Status read_decoder_replace(const json::object& object, TokenDecoder& out) {
   VT_TRY(JsonPattern pattern, json_pattern(object, "decoder"));
   VT_TRY(std::string content, json_string(object, "content", "decoder"));
   if (!pattern.regex) {
@@ -193,7 +193,7 @@ Status read_decoder_replace(const json::object& object, Decoder& out) {
   return Ok{};
 }
 
-Status read_strip(const json::object& object, Decoder& out) {
+Status read_strip(const json::object& object, TokenDecoder& out) {
   VT_TRY(std::string content, one_character(object, "content", "decoder"));
   VT_TRY(std::int64_t start, json_int(object, "start", "decoder", 0));
   VT_TRY(std::int64_t stop, json_int(object, "stop", "decoder", 0));
@@ -268,7 +268,7 @@ Status read_pre_tokenizer(const json::object& object, PreTokenizer& out, bool& b
   return read_simple_pre_tokenizer(*type, object, out);
 }
 
-Status read_decoder(const json::object& object, Decoder& out) {
+Status read_decoder(const json::object& object, TokenDecoder& out) {
   VT_RETURN_IF_ERROR(check_steps(out.steps().size(), "decoder"));
   VT_TRY(std::string type, json_string(object, "type", "decoder"));
   if (type == "Sequence")

@@ -37,7 +37,7 @@ Status read_normalizer(const json::object& object, Normalizer& out);
 // `byte_level`: set when the last step spells bytes in GPT-2's alphabet; that step is then left
 // out.
 Status read_pre_tokenizer(const json::object& object, PreTokenizer& out, bool& byte_level);
-Status read_decoder(const json::object& object, Decoder& out);
+Status read_decoder(const json::object& object, TokenDecoder& out);
 // The model's vocabulary into parts.vocab; the model itself only after the added tokens are known.
 Status read_vocab(const json::object& model, Vocab& vocab, std::vector<double>& scores);
 Status read_model(const json::object& model, const std::vector<double>& scores, bool byte_level,

@@ -18,18 +18,18 @@ struct Symbol {
 };
 
 // Buffers that one encode() call reuses from word to word.
-struct Scratch {
+struct WordScratch {
   std::vector<Symbol> symbols;
   std::vector<std::uint64_t> heap;
   std::string text;
 };
 
 // Implementations keep a reference to the Vocab of the same tokenizer and are immutable.
-class Model {
+class WordModel {
  public:
-  virtual ~Model() = default;
+  virtual ~WordModel() = default;
   // Appends the ids of `word`, valid UTF-8 of less than 2^31 bytes.
-  virtual void encode(std::string_view word, Scratch& scratch,
+  virtual void encode(std::string_view word, WordScratch& scratch,
                       std::vector<std::int32_t>& out) const = 0;
 };
 

@@ -24,8 +24,8 @@ struct TokenizerParts {
   AddedTokens added;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
-  std::unique_ptr<Model> model;  // refers to `vocab`
-  Decoder decoder;
+  std::unique_ptr<WordModel> model;  // refers to `vocab`
+  TokenDecoder decoder;
   bool raw_added = false;  // contents of added tokens are text, also where others are byte-level
   std::vector<std::int32_t> prefix, suffix;  // what add_special puts around a text
   std::optional<std::int32_t> bos, eos, unk, pad;

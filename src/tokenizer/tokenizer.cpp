@@ -96,7 +96,7 @@ class Encoding {
   WordCache& cache_;
   bool special_;
   std::vector<std::int32_t>& out_;
-  Scratch scratch_;
+  WordScratch scratch_;
 };
 
 }  // namespace

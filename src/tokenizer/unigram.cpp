@@ -48,7 +48,7 @@ void Unigram::emit_unknown(std::string_view text, std::vector<std::int32_t>& out
   }
 }
 
-void Unigram::encode(std::string_view word, Scratch&, std::vector<std::int32_t>& out) const {
+void Unigram::encode(std::string_view word, WordScratch&, std::vector<std::int32_t>& out) const {
   // The best segmentation that ends at each byte: its score, last token and where that starts.
   struct Best {
     double score = -std::numeric_limits<double>::infinity();

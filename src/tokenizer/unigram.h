@@ -15,12 +15,12 @@ struct UnigramOptions {
   std::int32_t unknown = kNoToken;  // kNoToken: what is unknown is dropped
 };
 
-class Unigram : public Model {
+class Unigram : public WordModel {
  public:
   // `scores` by id; tokens of kind kUserDefined count as score 0 when `user_defined_free`.
   Unigram(const Vocab& vocab, const std::vector<double>& scores, UnigramOptions options,
           bool user_defined_free);
-  void encode(std::string_view word, Scratch& scratch,
+  void encode(std::string_view word, WordScratch& scratch,
               std::vector<std::int32_t>& out) const override;
 
  private:

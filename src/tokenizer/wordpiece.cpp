@@ -24,7 +24,7 @@ WordPiece::WordPiece(const Vocab& vocab, const std::string& prefix, std::size_t 
       longest_word_(longest_word),
       unknown_(unknown) {}
 
-void WordPiece::encode(std::string_view word, Scratch&, std::vector<std::int32_t>& out) const {
+void WordPiece::encode(std::string_view word, WordScratch&, std::vector<std::int32_t>& out) const {
   std::size_t kept = out.size();
   auto characters = static_cast<std::size_t>(std::count_if(word.begin(), word.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -52,7 +52,7 @@ void WordPiece::encode(std::string_view word, Scratch&, std::vector<std::int32_t
   if (unknown_ != kNoToken) out.push_back(unknown_);
 }
 
-void WordLevel::encode(std::string_view word, Scratch&, std::vector<std::int32_t>& out) const {
+void WordLevel::encode(std::string_view word, WordScratch&, std::vector<std::int32_t>& out) const {
   std::int32_t id = vocab_.find_plain(word);
   if (id == kNoToken) id = unknown_;
   if (id != kNoToken) out.push_back(id);

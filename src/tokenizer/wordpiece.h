@@ -10,13 +10,13 @@
 
 namespace vitrine {
 
-class WordPiece : public Model {
+class WordPiece : public WordModel {
  public:
   // Tokens that continue a word carry `prefix` ("##"). Words of more than `longest_word` characters
   // are unknown.
   WordPiece(const Vocab& vocab, const std::string& prefix, std::size_t longest_word,
             std::int32_t unknown);
-  void encode(std::string_view word, Scratch& scratch,
+  void encode(std::string_view word, WordScratch& scratch,
               std::vector<std::int32_t>& out) const override;
 
  private:
@@ -25,10 +25,10 @@ class WordPiece : public Model {
   std::int32_t unknown_;
 };
 
-class WordLevel : public Model {
+class WordLevel : public WordModel {
  public:
   WordLevel(const Vocab& vocab, std::int32_t unknown) : vocab_(vocab), unknown_(unknown) {}
-  void encode(std::string_view word, Scratch&, std::vector<std::int32_t>& out) const override;
+  void encode(std::string_view word, WordScratch&, std::vector<std::int32_t>& out) const override;
 
  private:
   const Vocab& vocab_;

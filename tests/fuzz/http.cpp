@@ -1,6 +1,7 @@
 // Bytes on a socket: a whole server answers whatever they are, and closes.
 #include <sys/socket.h>
 
+#include <charconv>
 #include <thread>
 
 #include "base/log.h"
@@ -37,6 +38,21 @@ class Server {
   std::thread thread_;
 };
 
+// Nothing that was sent is a line of an answer's head; in a body it may be (/echo).
+void check_heads(std::string_view answers) {
+  constexpr std::string_view kLength = "\r\nContent-Length: ";
+  while (!answers.empty()) {
+    const std::string_view head = answers.substr(0, answers.find("\r\n\r\n"));
+    VT_CHECK(head.find("\r\nx-injected") == head.npos, "{}", answers);
+    const std::size_t at = head.find(kLength);
+    if (at == head.npos) return;  // a stream, which is the last
+    std::size_t length = 0;
+    const std::string_view digits = head.substr(at + kLength.size());
+    std::from_chars(digits.data(), digits.data() + digits.size(), length);
+    answers.remove_prefix(std::min(head.size() + 4 + length, answers.size()));
+  }
+}
+
 }  // namespace
 
 void fuzz_one(fuzz::Input input) {
@@ -56,5 +72,5 @@ void fuzz_one(fuzz::Input input) {
   VT_CHECK(client.ends(), "the server does not close");
   std::string_view answer = client.rest();
   VT_CHECK(answer.empty() || answer.starts_with("HTTP/1.1 "), "{}", answer);
-  VT_CHECK(answer.find("\r\nx-injected") == answer.npos, "{}", answer);
+  check_heads(answer);
 }
