@@ -169,8 +169,9 @@ Result<std::vector<std::shared_ptr<TokenStream>>> Engine::submit_choices(Request
   {
     std::scoped_lock lock(p_->books, p_->mutex);
     if (full()) return busy();
-    first->id = first->account.id = p_->next_id++;
-    for (auto& f : first->forks) f->id = f->account.id = p_->next_id++;
+    auto name = [&](Sequence& s) { s.id = s.account.id = s.stream->id_ = p_->next_id++; };
+    name(*first);
+    for (auto& f : first->forks) name(*f);
     p_->incoming.push_back(std::move(first));
   }
   p_->work.notify_one();

@@ -82,6 +82,7 @@ struct PromptLogprobs {
 // Written by the engine thread, read by one other thread.
 class TokenStream {
  public:
+  std::uint64_t id() const { return id_; }  // of its sequence, as accounts have it
   // Blocks for the next token; none when the sequence has finished.
   std::optional<TokenEvent> next();
   // Appends what has come since the last call, without blocking: tokens, and `top_logprobs` entries
@@ -103,6 +104,7 @@ class TokenStream {
 
  private:
   friend class Admission;
+  friend class Engine;
   friend class Scheduler;
   friend class Scorer;
   friend struct Sequence;
@@ -114,6 +116,7 @@ class TokenStream {
   End end_asked() const { return end_.load(std::memory_order_relaxed); }
   int backlog() const { return backlog_.load(std::memory_order_relaxed); }
 
+  std::uint64_t id_ = 0;  // before anybody sees the stream
   std::function<void()> on_ready_;
   int top_ = 0;  // entries of top_events_ per event
   std::atomic<End> end_{End::kNone};

@@ -19,6 +19,7 @@
 #include "sampling/params.h"
 #include "server/error.h"
 #include "server/http/http.h"
+#include "server/texts.h"
 #include "tokenizer/constraint_source.h"
 
 namespace vitrine {
@@ -68,6 +69,7 @@ struct Api {
   Swappable<const std::vector<std::string>> changed_files;
   std::atomic<bool> draining{false};
   LiveStreams live;
+  Texts texts;  // of requests that asked to be kept
   ConstraintSource constraints;
 
   // After `version`. Requests may already come in.
@@ -85,7 +87,7 @@ inline bool visible(const Account& account, const HttpRequest& http) {
 // A path of the API, or several that one handler serves.
 struct Endpoint {
   const char* method;              // "GET", "POST"
-  std::vector<const char*> paths;  // each exact, or a prefix with a trailing '*'
+  std::vector<const char*> paths;  // each as Route::path
   // A coroutine on the connection's strand; what takes over a millisecond goes to a worker.
   asio::awaitable<void> (*handle)(Api& api, Exchange& exchange);
   bool open = false;  // answers without an API key

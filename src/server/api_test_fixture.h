@@ -28,20 +28,18 @@ class ApiTest : public ::testing::Test {
     routes = api_service(api).routes;
   }
 
-  const Route& route(const std::string& path) {
-    for (const Route& r : routes)
-      if (r.path == path ||
-          (r.path.ends_with('*') && path.starts_with(r.path.substr(0, r.path.size() - 1))))
-        return r;
-    ADD_FAILURE() << path;
+  // By path alone where only one method is served there.
+  const Route& route(const std::string& path, const std::string& method) {
+    if (const Route* r = find_route(routes, method, path)) return *r;
+    if (const Route* r = find_route(routes, "GET", path)) return *r;
+    ADD_FAILURE() << method << " " << path;
     return routes[0];
   }
   void begin(FakeExchange& x, const std::string& path) {
-    const Route& r = route(path);
     HttpRequest& request = x.mutable_request();
+    const Route& r = route(path, request.method);
     request.path = path;
-    if (r.path.ends_with('*'))
-      request.argument = std::string_view(request.path).substr(r.path.size() - 1);
+    request.argument = route_argument(r.path, request.path).value_or("");
     ++open;
     asio::co_spawn(io, r.handle(x), [this](std::exception_ptr error) {
       EXPECT_FALSE(error);
@@ -56,8 +54,10 @@ class ApiTest : public ::testing::Test {
     while (turn(), open > 0) engine->step();
   }
   std::unique_ptr<FakeExchange> call(const std::string& path, const std::string& body = "",
-                                     const std::string& tenant = "") {
+                                     const std::string& tenant = "",
+                                     const std::string& method = "POST") {
     auto x = std::make_unique<FakeExchange>(io, body);
+    x->mutable_request().method = method;
     x->mutable_request().tenant = tenant;
     if (!tenant.empty()) x->mutable_request().rights = {.is_operator = false, .min_priority = 0};
     begin(*x, path);

@@ -343,8 +343,8 @@ TEST_F(EchoTest, ErrorsShowLittleOfAField) {
 
 TEST_F(EchoTest, ErrorsShowLittleOfAPath) {
   for (const Route& route : routes)
-    if (route.path.ends_with('*'))
-      expect_short(route.path.substr(0, route.path.size() - 1) + qz(5000), "");
+    if (const auto star = route.path.find('*'); star != route.path.npos)
+      expect_short(std::string(route.path).replace(star, 1, qz(5000)), "");
   EXPECT_GE(errors, 2);
 }
 

@@ -60,13 +60,18 @@ TEST_F(ApiTest, ConstraintsAreCompiledForEachKey) {
 
 // Every GET endpoint, as a key that has done nothing, while another has requests of every state.
 TEST_F(ApiTest, NothingIsToldAboutOtherKeys) {
-  auto crawl = [&](const char* tenant, const std::string& path) { return call(path, "", tenant); };
+  auto crawl = [&](const char* tenant, const std::string& path) {
+    return call(path, "", tenant, "GET");
+  };
   auto paths = [&] {
     std::vector<std::string> out;
     for (const Route& r : routes)
       if (r.method == "GET")
-        out.push_back(r.path.ends_with('*') ? r.path.substr(0, r.path.size() - 1) + "1" : r.path);
-    out.push_back("/api/requests/ann-1");
+        for (const char* name : {"1", "ann-1"}) {
+          std::string path = r.path;
+          if (const auto star = path.find('*'); star != path.npos) path.replace(star, 1, name);
+          out.push_back(path);
+        }
     return out;
   }();
   auto without_clock = [](std::string text) {
@@ -78,13 +83,15 @@ TEST_F(ApiTest, NothingIsToldAboutOtherKeys) {
     auto x = crawl("bob", path);
     before[path] = {x->status, without_clock(x->body)};
   }
-  FakeExchange running(io, R"({"prompt":"abcdefghijklmnopqrstuvw","max_tokens":40,"n":12})");
+  FakeExchange running(io, R"({"prompt":"abcdefghijklmnopqrstuvw","max_tokens":40,"n":12,)"
+                           R"("vitrine":{"record":true}})");
   running.mutable_request().tenant = "ann";
   running.mutable_request().id = "ann-1";
   begin(running, kComplete);
   for (int i = 0; i < 5; ++i) turn(), engine->step();
   auto look = [&](const std::string& path, bool all) {
     FakeExchange x(io, "");
+    x.mutable_request().method = "GET";
     x.mutable_request().tenant = "bob";
     x.mutable_request().rights.is_operator = all;
     begin(x, path);

@@ -8,6 +8,7 @@
 #include "engine/planning.h"
 #include "formats/storage.h"
 #include "grammar/compiler.h"
+#include "server/texts.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vitrine {
@@ -45,6 +46,7 @@ json::object plan_json(const MemoryPlan& p) {
           {"total_bytes", p.total()},
           {"constraint_cache_bytes_most", ConstraintCompiler::kMostBytes},
           {"tokenizer_cache_bytes_most", Tokenizer::kCacheBytes},
+          {"record_bytes_most", Texts::kDefaultBytes},
           {"cache_groups", std::move(groups)}};
 }
 
@@ -160,8 +162,9 @@ void print_table(const json::object& o) {
              bytes("total_bytes"));
   fmt::print(
       "  caches that grow with use, at most: {} of compiled constraints and their masks, {} of "
-      "words\n",
-      bytes("constraint_cache_bytes_most"), bytes("tokenizer_cache_bytes_most"));
+      "words, {} of recorded requests (serve --record-mib)\n",
+      bytes("constraint_cache_bytes_most"), bytes("tokenizer_cache_bytes_most"),
+      bytes("record_bytes_most"));
 }
 
 Result<int> inspect(const Flags& f) {

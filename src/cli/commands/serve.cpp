@@ -27,7 +27,8 @@ struct Flags {
   ChatFlags chat;
   HttpOptions http;
   Confinement confinement;
-  std::string model_name, log_level = "info", pooling, ui_dir;
+  std::string model_name, log_level = "info", pooling, ui_dir, record;
+  int record_mib = static_cast<int>(Texts::kDefaultBytes >> 20);
   int drain_seconds = 30, stream_backlog = Api::kDefaultBacklog;
   double default_timeout = 0;
   bool share_cache = false, no_ui = false;
@@ -87,6 +88,22 @@ std::string default_name(const std::string& model_path) {
   if (path.filename().empty()) path = path.parent_path();  // "folder/"
   bool gguf = path.extension() == ".gguf";
   return (gguf ? path.stem() : path.filename()).string();
+}
+
+// Whether an address is this machine's own; a name counts as one of the network.
+bool loopback(const std::string& host) {
+  in_addr v4;
+  in6_addr v6;
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return host == "localhost";
+}
+
+// Without keys everybody sees everything that is kept.
+RecordMode record_mode_of(const Flags& f) {
+  if (auto mode = record_mode(f.record)) return *mode;
+  const bool open = f.http.api_keys_file.empty() && !loopback(f.http.host);
+  return open ? RecordMode::kNone : RecordMode::kAsked;
 }
 
 // The server's address as a URL has it. `open`: one that a browser on this machine can open.
@@ -181,6 +198,7 @@ Result<int> serve(const Flags& f) {
     api.default_timeout =
         std::chrono::milliseconds(static_cast<std::int64_t>(f.default_timeout * 1000));
   api.started_unix = std::time(nullptr);
+  api.texts.configure(record_mode_of(f), static_cast<std::int64_t>(f.record_mib) << 20);
   VT_TRY(api.defaults, f.sampling.resolve(file->generation()));
   VT_TRY(api.pooling, pooling_flag(f.pooling, *file));
   api.http_counts = [&http] { return http->counts(); };
@@ -227,6 +245,12 @@ Action add(const CommandLine& line) {
   line.option("--ui-dir", f->ui_dir,
               "folder with a built page to serve instead of the program's own; read at start")
       .excludes(no_ui);
+  line.option("--record", f->record, {"asked", "all", "none"},
+              "whose prompts and answers are kept in memory for a look at their tokens: those that "
+              "asked (\"vitrine\": {\"record\": true}), all, none; default: asked, and none where "
+              "there are no keys and the address is not loopback");
+  line.option("--record-mib", f->record_mib, {0, 1 << 20}, "memory for these; the oldest go first")
+      .show_default();
   add_pooling_flag(line, f->pooling);
   line.option("--log-level", f->log_level, {"debug", "info", "warn", "error"},
               "the least that is logged")

@@ -59,6 +59,14 @@ void ChoiceReader::end_with_call() {
   stream_->stop();
 }
 
+TokenKind ChoiceReader::kind_of_token() {
+  if (!parser_) return TokenKind::kOutput;
+  const bool was = in_call_;
+  if (!output_.calls.empty()) in_call_ = !output_.calls.back().ends;
+  if (was || in_call_) return TokenKind::kTool;
+  return parser_->in_reasoning() ? TokenKind::kReasoning : TokenKind::kOutput;
+}
+
 std::vector<Part::CallPart> ChoiceReader::take_calls() {
   std::vector<Part::CallPart> out;
   for (CallPiece& piece : output_.calls) {
@@ -82,6 +90,7 @@ void ChoiceReader::pump(std::size_t most) {
     ++tokens_;
     if (text_) read(text_->push(event.token));
     if (parser_ && parser_->in_reasoning()) ++reasoning_tokens_;
+    if (recording_) recording_->add(event, kind_of_token());
     if (call_.timings) times_.push_back(event.at_ns);
     if (!keep_tokens_) continue;
     auto k = static_cast<std::ptrdiff_t>(call_.request.top_logprobs);
@@ -100,6 +109,7 @@ void ChoiceReader::pump(std::size_t most) {
     end_with_call();
   }
   finish_ = &stream_->wait();
+  if (recording_) recording_->end(*finish_);
 }
 
 bool ChoiceReader::has_output() const {

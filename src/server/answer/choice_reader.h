@@ -8,6 +8,7 @@
 
 #include "engine/request.h"
 #include "server/answer/generation.h"
+#include "server/texts.h"
 
 namespace vitrine {
 
@@ -18,6 +19,8 @@ class ChoiceReader {
   ChoiceReader(const Call& call, std::optional<TextStream> text, int index,
                std::shared_ptr<TokenStream> stream, std::shared_ptr<TokenStream> first);
 
+  // What is read is kept there too.
+  void record(std::unique_ptr<Recording> recording) { recording_ = std::move(recording); }
   // Takes at most that many tokens of what the engine has made.
   void pump(std::size_t most);
   // More tokens can be taken without waiting.
@@ -43,6 +46,7 @@ class ChoiceReader {
   int reasoning_tokens() const { return reasoning_tokens_; }
   const std::vector<std::int64_t>& times() const { return times_; }
   TokenStream& stream() const { return *stream_; }
+  const std::shared_ptr<TokenStream>& shared_stream() const { return stream_; }
   // Of memory, for what was read and not given out.
   std::size_t bytes() const;
 
@@ -52,6 +56,8 @@ class ChoiceReader {
   void read(const std::string& text);
   // Without parallel calls, the first call ends the answer.
   void end_with_call();
+  // Of the token that was read last.
+  TokenKind kind_of_token();
   std::vector<Part::CallPart> take_calls();
   const char* finish_name() const;
   bool has_output() const;
@@ -73,7 +79,9 @@ class ChoiceReader {
   ChatOutput output_;                     // new; content is the text where there is no parser
   int calls_ = 0;                         // that have begun, of those given out
   bool called_ = false;                   // without parallel calls: the call is complete
+  bool in_call_ = false;                  // a tool call has begun and not ended
   int reasoning_tokens_ = 0;
+  std::unique_ptr<Recording> recording_;  // null: it is not kept
   std::vector<TokenEvent> events_;
   std::vector<TokenLogprob> top_;
   bool given_ = false;               // take() gave out events_ and top_

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/engine.h"
+#include "sampling/rng.h"
 #include "server/answer/account_json.h"
 #include "server/answer/choice_reader.h"
 #include "server/answer/pieces.h"
@@ -48,6 +49,8 @@ class Answer {
   // On a worker: from the body to sequences in the engine's queue. A reply: it was refused.
   std::optional<Reply> start(std::function<void()> waker);
   std::optional<Error> submit();
+  // Keeps the text of the choices that were added last, `n` of a prompt.
+  void record(std::shared_ptr<const std::vector<std::int32_t>> prompt, std::uint64_t seed, int n);
   asio::awaitable<void> answer();
   asio::awaitable<bool> send_news();
   asio::awaitable<void> fail(ApiError error);
@@ -97,6 +100,7 @@ class Answer {
   std::int64_t created_ = 0, prompt_tokens_ = 0;
   std::string chunk_head_;  // the beginning of every frame
   std::vector<std::unique_ptr<ChoiceReader>> choices_;
+  std::shared_ptr<const Call> kept_call_;  // for texts that are kept
   std::uint64_t live_key_ = 0;
   bool headers_sent_ = false;
 };
@@ -138,6 +142,13 @@ std::optional<Error> Answer::submit() {
       for (auto& text : texts)
         text.emplace(*api_.tokenizer, prompt, call_.stops, call_.request.min_tokens);
     Request request = call_.request;
+    std::shared_ptr<const std::vector<std::int32_t>> kept;
+    if (call_.record) {
+      // Drawn here, so that it is known before the end.
+      if (!request.sampling.seed()) request.sampling.set_seed(draw_seed());
+      kept = std::make_shared<const std::vector<std::int32_t>>(prompt);
+    }
+    const std::uint64_t seed = request.sampling.seed().value_or(0);
     request.prompt = call_.echoes.empty() ? std::move(prompt) : prompt;
     auto streams = api_.engine->submit_choices(std::move(request));
     if (!streams.ok()) {
@@ -151,10 +162,34 @@ std::optional<Error> Answer::submit() {
                                                         static_cast<int>(choices_.size()),
                                                         (*streams)[i], streams->front()));
     all.insert(all.end(), streams->begin(), streams->end());
+    if (kept) record(std::move(kept), seed, static_cast<int>(streams->size()));
     canceller.armed = false;
   }
   live_key_ = api_.live.add(std::move(all));
   return std::nullopt;
+}
+
+void Answer::record(std::shared_ptr<const std::vector<std::int32_t>> prompt, std::uint64_t seed,
+                    int n) {
+  if (!kept_call_) {
+    auto call = std::make_shared<Call>();
+    call->request = call_.request;
+    call->request.on_ready = nullptr;
+    call->stops = call_.stops;
+    call->chat = call_.chat;
+    kept_call_ = std::move(call);
+  }
+  for (int i = 0; i < n; ++i) {
+    ChoiceReader& choice = *choices_[choices_.size() - static_cast<std::size_t>(n - i)];
+    Text text;
+    text.id = choice.stream().id();
+    text.label = call_.request.label, text.tenant = call_.request.tenant;
+    text.index = choice.index(), text.choice = i;
+    text.seed = seed;
+    text.prompt = prompt, text.call = kept_call_, text.endpoint = &endpoint_;
+    text.stream = choice.shared_stream();
+    choice.record(api_.texts.begin(std::move(text)));
+  }
 }
 
 // As the status before the headers are sent, as a frame after them.

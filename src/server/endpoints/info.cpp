@@ -10,7 +10,11 @@
 namespace vitrine {
 namespace {
 
-json::object memory_json(const MemoryPlan& m) {
+std::size_t record_bytes_most(const Api& api) {
+  return api.texts.mode() == RecordMode::kNone ? 0 : api.texts.most_bytes();
+}
+
+json::object memory_json(const MemoryPlan& m, const Api& api) {
   json::array groups;
   for (const CacheGroup& g : m.groups)
     groups.push_back(json::object{{"layers", g.layers.size()},
@@ -25,6 +29,7 @@ json::object memory_json(const MemoryPlan& m) {
           {"total_bytes", m.total()},
           {"constraint_cache_bytes_most", ConstraintCompiler::kMostBytes},
           {"tokenizer_cache_bytes_most", Tokenizer::kCacheBytes},
+          {"record_bytes_most", record_bytes_most(api)},
           {"groups", std::move(groups)}};
 }
 
@@ -77,7 +82,9 @@ Reply info(const Api& api, const HttpRequest&) {
         {"share_cache", api.share_cache}}},
       {"embeddings", {{"dimensions", engine.info().dim}, {"pooling", pooling_name(api.pooling)}}},
       {"sampling_defaults", defaults_json(api.defaults)},
-      {"memory", memory_json(engine.memory())}});
+      {"record",
+       {{"mode", record_mode_name(api.texts.mode())}, {"bytes_most", record_bytes_most(api)}}},
+      {"memory", memory_json(engine.memory(), api)}});
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ struct HttpRequest {
   std::string tenant;           // name of the API key; empty without keys
   KeyRights rights;             // of the API key
   std::shared_ptr<KeyUse> use;  // counts against the key's limits; null: none do
-  std::string_view argument;    // what the route's trailing '*' stands for
+  std::string_view argument;    // what the '*' of the route's path stands for
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string_view header(std::string_view name) const;      // empty when absent
 };
@@ -131,10 +131,22 @@ class Exchange {
 
 struct Route {
   std::string method;  // "GET", "POST"
-  std::string path;    // exact, or a prefix with a trailing '*'
+  // Exact; or with a '*': at the end it stands for any rest, within the path for one segment. Of the
+  // paths that match, only the most exact ones are looked at: those without '*', then those with one
+  // within.
+  std::string path;
   std::function<asio::awaitable<void>(Exchange&)> handle;
   bool open = false;  // answers without an API key
 };
+
+// What the '*' of a route's path stands for in `path`, empty where there is none; nothing: the path
+// does not match.
+std::optional<std::string_view> route_argument(std::string_view pattern, std::string_view path);
+// The route for a method and a path; null: there is none.
+const Route* find_route(const std::vector<Route>& routes, std::string_view method,
+                        std::string_view path);
+// "GET, HEAD": the methods that find_route() finds for a path.
+std::string allowed_methods(const std::vector<Route>& routes, std::string_view path);
 
 // Why the transport itself does not answer as asked: a request that is malformed, over a limit, not
 // allowed or not routed, or a handler that failed.

@@ -63,6 +63,26 @@ TEST_F(HttpTest, HandlersThatFail) {
   EXPECT_EQ(ask(server.port(), get("/hello")).body, "hello");
 }
 
+TEST_F(HttpTest, TheMostExactPathDecides) {
+  RunningServer server(options(), routes());
+  auto status = [&](const char* method, const char* path) {
+    return ask(server.port(), fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n"
+                                          "Content-Length: 0\r\n\r\n",
+                                          method, path));
+  };
+  EXPECT_EQ(status("POST", "/items/7/parts").body, "item 7");
+  EXPECT_EQ(status("GET", "/items/7").body, "item 7");
+  EXPECT_EQ(status("DELETE", "/items/7").body, "item 7");
+  EXPECT_EQ(status("GET", "/items/7/other").body, "item 7/other");
+  EXPECT_EQ(status("POST", "/items/7/8/parts").status, 405) << "a star within is one segment";
+  auto wrong = status("GET", "/items/7/parts");
+  EXPECT_EQ(wrong.status, 405);
+  EXPECT_EQ(wrong.header("allow"), "POST");
+  EXPECT_EQ(status("PUT", "/items/7").header("allow"), "GET, HEAD, DELETE");
+  EXPECT_EQ(status("GET", "/items//parts").body, "item /parts") << "no segment";
+  EXPECT_EQ(status("POST", "/items/").status, 404);
+}
+
 TEST_F(HttpTest, WorkersRunElsewhereAndNicer) {
   RunningServer server(options(), routes());
   int here = ::getpriority(PRIO_PROCESS, 0);
@@ -146,7 +166,8 @@ TEST_F(HttpTest, KeysGuardEverythingThatIsNotOpen) {
   RunningServer server(guarded, routes());
   std::filesystem::remove(guarded.api_keys_file);
   for (const auto& route : routes()) {
-    auto path = route.path.ends_with('*') ? route.path + "x" : route.path;
+    std::string path = route.path;
+    if (const auto star = path.find('*'); star != path.npos) path.replace(star, 1, "x");
     for (const char* method : {"GET", "POST", "HEAD", "PUT", "OPTIONS", "BREW"}) {
       bool open = route.open && (method == route.method || method == std::string_view("HEAD"));
       for (const char* key : {"", "Authorization: Bearer sk-c\r\n", "x-api-key: \r\n"}) {

@@ -59,39 +59,6 @@ bool known_method(std::string_view method) {
   return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
 }
 
-bool path_matches(const Route& route, std::string_view path) {
-  std::string_view pattern = route.path;
-  if (!pattern.ends_with('*')) return path == pattern;
-  pattern.remove_suffix(1);
-  return path.size() > pattern.size() && path.starts_with(pattern);
-}
-
-bool method_matches(const Route& route, std::string_view method) {
-  return route.method == method || (method == "HEAD" && route.method == "GET");
-}
-
-// An exact path before a prefix.
-const Route* find_route(const std::vector<Route>& routes, const HttpRequest& request) {
-  const Route* found = nullptr;
-  for (const auto& route : routes) {
-    if (!path_matches(route, request.path) || !method_matches(route, request.method)) continue;
-    if (!route.path.ends_with('*')) return &route;
-    if (!found) found = &route;
-  }
-  return found;
-}
-
-std::string allowed_methods(const std::vector<Route>& routes, std::string_view path) {
-  std::string out;
-  for (const auto& route : routes) {
-    if (!path_matches(route, path) || out.find(route.method) != out.npos) continue;
-    if (!out.empty()) out += ", ";
-    out += route.method;
-    if (route.method == "GET") out += ", HEAD";
-  }
-  return out;
-}
-
 // The names that a preflight asks for, when they are a list of tokens.
 std::string sane_names(std::string_view names) {
   bool sane = names.size() <= 1024 && std::all_of(names.begin(), names.end(), [](char c) {
@@ -277,7 +244,7 @@ Verdict Session::check_origin(ConnectionExchange& exchange) {
 // Deny by default: only what is routed to an open handler goes without a key.
 Verdict Session::find_handler(ConnectionExchange& exchange) {
   auto& request = exchange.mutable_request();
-  route_ = find_route(core_.service.routes, request);
+  route_ = find_route(core_.service.routes, request.method, request.path);
   if (auto keys = core_.keys.get(); !keys->empty()) {
     const ApiKey* key = keys->authenticate(request);
     if (!key && !(route_ && route_->open))
@@ -292,8 +259,7 @@ Verdict Session::find_handler(ConnectionExchange& exchange) {
     }
   }
   if (route_) {
-    if (route_->path.ends_with('*'))
-      request.argument = std::string_view(request.path).substr(route_->path.size() - 1);
+    request.argument = *route_argument(route_->path, request.path);
     return count_request(request);
   }
   if (!known_method(request.method)) return refusal({501, "this method is not known here"});

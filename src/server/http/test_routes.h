@@ -71,12 +71,13 @@ inline asio::awaitable<void> tenant(Exchange& exchange) {
 }
 
 inline std::vector<Route> routes() {
-  return {{"GET", "/hello", hello, false},   {"GET", "/health", hello, true},
-          {"POST", "/echo", echo, false},    {"POST", "/size", size, false},
-          {"GET", "/items/*", item, false},  {"GET", "/items/exact", hello, false},
-          {"GET", "/fail", fail, false},     {"GET", "/fail-late", fail_late, false},
-          {"GET", "/silent", silent, false}, {"GET", "/worker", worker, false},
-          {"GET", "/tenant", tenant, false}, {"GET", "/worker-fails", worker_fails, false}};
+  return {{"GET", "/hello", hello, false},         {"GET", "/health", hello, true},
+          {"POST", "/echo", echo, false},          {"POST", "/size", size, false},
+          {"GET", "/items/*", item, false},        {"GET", "/items/exact", hello, false},
+          {"GET", "/fail", fail, false},           {"GET", "/fail-late", fail_late, false},
+          {"GET", "/silent", silent, false},       {"GET", "/worker", worker, false},
+          {"GET", "/tenant", tenant, false},       {"GET", "/worker-fails", worker_fails, false},
+          {"POST", "/items/*/parts", item, false}, {"DELETE", "/items/*", item, false}};
 }
 
 inline HttpOptions options() {

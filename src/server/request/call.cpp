@@ -85,8 +85,10 @@ void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call&
   if (const json::object* own = fields.object("vitrine")) {
     JsonFields inner(*own, "vitrine");
     call.timings = inner.boolean("timings").value_or(false);
+    call.record = inner.boolean("record").value_or(false);
     if (auto error = inner.close()) fields.fail(std::move(*error));
   }
+  call.record = api.texts.keeps(call.record);
 }
 
 }  // namespace

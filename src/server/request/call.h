@@ -33,6 +33,7 @@ struct Call {
   std::shared_ptr<const StopStrings> stops;
   std::optional<ChatCall> chat;  // chat completions only
   bool stream = false, include_usage = false, timings = false;
+  bool record = false;  // its texts are kept
 };
 
 struct ParsedCall {

@@ -1,0 +1,124 @@
+// What was said to the model and what it said, of requests that asked to be kept ("vitrine":
+// {"record": true}): ids, parameters and seed. Everything else about them, logits and the stages of
+// sampling, is computed again from these (replay.h). In memory only, never in a file; the oldest go
+// when there is no room.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/request.h"
+
+namespace vitrine {
+
+struct Call;
+struct HttpRequest;
+struct TextEndpoint;
+
+enum class RecordMode { kAsked, kAll, kNone };
+std::optional<RecordMode> record_mode(std::string_view name);  // "asked", "all", "none"
+const char* record_mode_name(RecordMode mode);
+
+enum class TokenKind : std::uint8_t { kOutput, kReasoning, kTool };
+
+// One sequence. Copies share the prompt and the parameters.
+struct Text {
+  std::uint64_t id = 0;      // the engine's
+  std::uint64_t parent = 0;  // of a fork; 0: none
+  std::string label, tenant;
+  int index = 0;           // of the choice in its answer
+  int choice = 0;          // with whose random numbers it is drawn
+  std::uint64_t seed = 0;  // drawn for it where the request brought none
+  std::shared_ptr<const std::vector<std::int32_t>> prompt;
+  std::shared_ptr<const Call> call;        // resolved, without its prompts
+  const TextEndpoint* endpoint = nullptr;  // which asked for it
+  std::weak_ptr<TokenStream> stream;       // while it runs
+
+  int begun = 0;  // tokens of the output that were there when it began: a fork's
+  // By token of the output.
+  std::vector<std::int32_t> output;
+  std::vector<std::int64_t> at_ns;  // of the steady clock
+  std::vector<float> logprobs;
+  std::vector<TokenKind> kinds;
+
+  bool ended = false;
+  FinishReason reason = FinishReason::kCancelled;  // once it has ended
+  std::int32_t stop_token = -1;                    // that ended it; -1: none
+  int cached_tokens = 0;                           // of the prompt; once it has ended
+
+  // Prompt and output.
+  int length() const { return static_cast<int>(prompt->size() + output.size()); }
+  std::int32_t token(int position) const {
+    auto at = static_cast<std::size_t>(position);
+    return at < prompt->size() ? (*prompt)[at] : output[at - prompt->size()];
+  }
+  std::size_t bytes() const;
+};
+
+class Texts;
+
+// The text of a request that runs, for its reader. Its end is the text's.
+class Recording {
+ public:
+  Recording(Texts& texts, std::uint64_t id) : texts_(texts), id_(id) {}
+  ~Recording();
+  Recording(const Recording&) = delete;
+  void add(const TokenEvent& event, TokenKind kind) noexcept;
+  void end(const Finish& finish) noexcept;
+
+ private:
+  Texts& texts_;
+  std::uint64_t id_;
+  bool ended_ = false;
+};
+
+// Thread-safe.
+class Texts {
+ public:
+  static constexpr std::int64_t kDefaultBytes = 64 << 20;
+
+  // Before requests come.
+  void configure(RecordMode mode, std::int64_t most_bytes) {
+    mode_ = most_bytes > 0 ? mode : RecordMode::kNone;
+    most_bytes_ = static_cast<std::size_t>(most_bytes);
+  }
+  RecordMode mode() const { return mode_; }
+  std::size_t most_bytes() const { return most_bytes_; }
+  bool keeps(bool asked) const {
+    return mode_ == RecordMode::kAll || (mode_ == RecordMode::kAsked && asked);
+  }
+
+  std::unique_ptr<Recording> begin(Text text);
+  // Those with that number (for operators) or label that `http` may see, oldest first. Of several
+  // requests with one label the newest.
+  std::vector<Text> find(std::string_view name, const HttpRequest& http) const;
+  bool has(std::uint64_t id) const;
+  std::vector<std::uint64_t> forks_of(std::uint64_t id) const;
+  // Forgets what find() would find: their ids.
+  std::vector<std::uint64_t> forget(std::string_view name, const HttpRequest& http);
+
+  std::size_t size() const;
+  std::size_t bytes() const;
+
+ private:
+  friend class Recording;
+  bool matches(const Text& text, std::string_view name, const HttpRequest& http) const;
+  void drop(std::map<std::uint64_t, Text>::iterator it);
+  void make_room();
+
+  RecordMode mode_ = RecordMode::kAsked;
+  std::size_t most_bytes_ = kDefaultBytes;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::map<std::uint64_t, Text> texts_;  // by id: by age
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace vitrine
