@@ -44,7 +44,7 @@ struct Text {
   int begun = 0;  // tokens of the output that were there when it began: a fork's
   // By token of the output.
   std::vector<std::int32_t> output;
-  std::vector<std::int64_t> at_ns;  // of the steady clock
+  std::vector<std::int64_t> at_ns;  // process_ns()
   std::vector<float> logprobs;
   std::vector<TokenKind> kinds;
 

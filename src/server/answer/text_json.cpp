@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "base/process_clock.h"
 #include "base/utf8.h"
 #include "server/request/call.h"
 #include "tokenizer/tokenizer.h"
@@ -16,10 +15,6 @@ const char* kind_name(TokenKind kind) {
 }
 
 json::value number_or_null(std::uint64_t id) { return id == 0 ? json::value() : json::value(id); }
-
-std::int64_t since_start(std::int64_t steady_ns) {
-  return process_ns(Clock::time_point(std::chrono::nanoseconds(steady_ns)));
-}
 
 }  // namespace
 
@@ -95,7 +90,7 @@ json::object text_token_json(const Text& text, const Tokenizer* tokenizer, int p
   const std::size_t i = at - text.prompt->size();
   out["kind"] = kind_name(text.kinds[i]);
   if (static_cast<int>(i) < text.begun) return out;  // said by its parent
-  out["at_ns"] = since_start(text.at_ns[i]);
+  out["at_ns"] = text.at_ns[i];
   if (text.call->request.logprobs && std::isfinite(text.logprobs[i]))
     out["logprob"] = text.logprobs[i];
   return out;
