@@ -35,7 +35,10 @@ std::size_t Text::bytes() const {
 }
 
 Recording::~Recording() {
-  if (!ended_) end({.reason = FinishReason::kCancelled});
+  if (ended_) return;
+  Finish cut;
+  cut.reason = FinishReason::kCancelled;
+  end(cut);
 }
 
 // Where there is no memory for it the text is forgotten, and the answer goes on.

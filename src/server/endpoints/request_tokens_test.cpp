@@ -85,9 +85,9 @@ TEST_F(TextsTest, CachedTokensAreKnown) {
   const std::string prompt = R"("prompt":"abcdefghijklmnopqrstuvwxyzabcdefgh","max_tokens":1,)";
   ask("one", prompt + kRecord);
   ask("two", prompt + kRecord);
+  const json::object text = kept("two");
   int cached = 0;
-  for (const json::value& t : kept("two").at("tokens").as_array())
-    cached += t.at("kind") == "cached";
+  for (const json::value& t : text.at("tokens").as_array()) cached += t.at("kind") == "cached";
   EXPECT_EQ(cached, 32);
 }
 
