@@ -1,4 +1,5 @@
 // The other endpoints, against a real engine on a tiny model; what all endpoints share.
+#include "sampling/presets.h"
 #include "server/api_test_fixture.h"
 
 namespace vitrine {
@@ -49,6 +50,11 @@ TEST_F(ApiTest, ModelsHealthMetricsInfo) {
   EXPECT_EQ(info["chat"].at("template"), "built in (ChatML)");
   EXPECT_EQ(info["chat"].at("tool_calls"), "hermes");
   EXPECT_EQ(info["backend"].at("name"), "cpu");
+  ASSERT_EQ(info["samplers"].as_array().size(), ordered_samplers().size());
+  EXPECT_EQ(info["samplers"].at(3).at("name"), "temperature");
+  EXPECT_EQ(info["samplers"].at(3).at("params").at(0).at("neutral"), 1.0);
+  ASSERT_EQ(info["presets"].as_array().size(), all_presets().size());
+  EXPECT_EQ(info["presets"].at(0).at("values").at("top_p"), 0.95);
 }
 
 TEST_F(ApiTest, RequestsByIdAndLabel) {

@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "formats/storage.h"
 #include "grammar/compiler.h"
+#include "sampling/presets.h"
 #include "server/api.h"
 #include "tokenizer/tokenizer.h"
 
@@ -36,6 +37,39 @@ json::object memory_json(const MemoryPlan& m, const Api& api) {
 json::object defaults_json(const SamplingParams& params) {
   json::object out;
   for (const Param* p : all_params()) out[p->name] = params.get(p->name);
+  return out;
+}
+
+// The transforms in their default order, with what may be set.
+json::array samplers_json() {
+  json::array out;
+  for (const SamplerDef* def : ordered_samplers()) {
+    json::array params;
+    for (const Param& p : def->params)
+      params.push_back(json::object{{"name", p.name},
+                                    {"neutral", p.neutral},
+                                    {"min", p.min},
+                                    {"max", p.max},
+                                    {"min_excluded", p.min_excluded},
+                                    {"integer", p.integer},
+                                    {"help", p.help}});
+    out.push_back(json::object{{"name", def->name},
+                               {"order", def->order},
+                               {"help", def->help},
+                               {"always_runs", def->always_runs},
+                               {"params", std::move(params)}});
+  }
+  return out;
+}
+
+json::array presets_json() {
+  json::array out;
+  for (const Preset& preset : all_presets()) {
+    json::object values;
+    for (const PresetValue& v : preset.values) values[v.param] = v.value;
+    out.push_back(
+        json::object{{"name", preset.name}, {"help", preset.help}, {"values", std::move(values)}});
+  }
   return out;
 }
 
@@ -82,6 +116,8 @@ Reply info(const Api& api, const HttpRequest&) {
         {"share_cache", api.share_cache}}},
       {"embeddings", {{"dimensions", engine.info().dim}, {"pooling", pooling_name(api.pooling)}}},
       {"sampling_defaults", defaults_json(api.defaults)},
+      {"samplers", samplers_json()},
+      {"presets", presets_json()},
       {"record",
        {{"mode", record_mode_name(api.texts.mode())}, {"bytes_most", record_bytes_most(api)}}},
       {"memory", memory_json(engine.memory(), api)}});

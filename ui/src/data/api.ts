@@ -1,4 +1,5 @@
 // Calls of the server. Errors have the server's own words.
+import type {Preset, Sampler} from './truth';
 
 export interface CacheOutcome {
   cached: number;
@@ -115,7 +116,9 @@ export interface Info {
   backend: {name: string; description: string};
   limits: Record<string, number> & {context: number; sequences: number; step_tokens: number; queue: number; top_logprobs: number};
   options: {policy: string; page_size: number; kv_type: string; share_cache: boolean};
-  record?: unknown; // texts are kept for requests that ask for it
+  record?: {mode: 'asked' | 'all' | 'none'}; // whose texts are kept
+  samplers?: Sampler[]; // in their default order
+  presets?: Preset[];
   embeddings: {dimensions: number; pooling: string};
   sampling_defaults: Record<string, number>;
   memory: {

@@ -14,6 +14,8 @@ export type Unit =
   | 'probability'
   | 'logprob'
   | 'tok/s'
+  | 'nats'
+  | 'number'
   | 'plain';
 
 export interface Text {
@@ -83,6 +85,8 @@ export function write(value: number, unit: Unit): Text {
       return {digits: grouped(value, 0), unit: value === 1 ? 'step' : 'steps'};
     case 'pages':
       return {digits: grouped(value, 0), unit: value === 1 ? 'page' : 'pages'};
+    case 'number':
+      return {digits: significant(value), unit: ''};
     case 'plain':
       return {digits: String(value), unit: ''};
     default:

@@ -72,17 +72,27 @@ interface Chunk {
 
 const kAlternatives = 10;
 
-export function bodyOf(asked: Asked, settings: Settings): Record<string, unknown> {
-  const common = {...settings, stream: true, stream_options: {include_usage: true}};
+// What is asked of this server beyond the usual.
+export interface Own {
+  record?: boolean; // keep the tokens, so that the draw can be looked at again
+  allow?: number; // tokens that may be drawn before it waits to be told
+}
+
+export function bodyOf(asked: Asked, settings: Settings, own: Own = {}): Record<string, unknown> {
+  const common = {...settings, ...(Object.keys(own).length ? {vitrine: own} : {}), stream: true, stream_options: {include_usage: true}};
   return asked.kind === 'chat'
     ? {...common, messages: asked.messages, logprobs: true, top_logprobs: kAlternatives}
     : {...common, prompt: asked.prompt, logprobs: kAlternatives};
 }
 
-export async function generate(asked: Asked, settings: Settings, watch: Watcher, signal: AbortSignal): Promise<void> {
+export async function generate(asked: Asked, settings: Settings, own: Own, watch: Watcher, signal: AbortSignal): Promise<void> {
   const start = performance.now();
   const path = asked.kind === 'chat' ? '/v1/chat/completions' : '/v1/completions';
-  const response = await call(path, bodyOf(asked, settings), signal);
+  await read(await call(path, bodyOf(asked, settings, own), signal), start, watch);
+}
+
+// A streamed answer, of this or of another endpoint.
+export async function read(response: Response, start: number, watch: Watcher): Promise<void> {
   watch.begun(response.headers.get('x-request-id') ?? '');
   if (!response.body) throw new ApiError(0, 'The server sent no answer.');
   for await (const data of events(response.body)) {

@@ -14,4 +14,10 @@ export const benches: Bench[] = [
     says: 'How a text becomes numbers: every merge in its order, and what the chat template adds.',
     load: () => import('./Tokens.svelte'),
   },
+  {
+    name: 'sampling',
+    title: 'Sampling',
+    says: 'How a token was drawn, stage by stage, and what other parameters would have drawn.',
+    load: () => import('./Sampling.svelte'),
+  },
 ];

@@ -1,0 +1,112 @@
+// What the server can tell about a recorded request: its tokens, the stages of each draw on the recorded logits,
+// which tokens other parameters would have given, other continuations, and one token at a time.
+import {call, get, post} from './api';
+import {read, type Watcher} from './generate';
+
+export interface SamplerParam {
+  name: string;
+  neutral: number;
+  min: number;
+  max: number;
+  min_excluded: boolean;
+  integer: boolean;
+  help: string;
+}
+export interface Sampler {
+  name: string;
+  help: string;
+  always_runs: boolean;
+  params: SamplerParam[];
+}
+export interface Preset {
+  name: string;
+  help: string;
+  values: Record<string, number>;
+}
+
+export interface KeptToken {
+  id: number;
+  text: string;
+  bytes: number[];
+  special?: boolean;
+  kind: 'input' | 'cached' | 'output' | 'reasoning' | 'tool';
+  logprob?: number;
+}
+export interface Kept {
+  label: string;
+  choice: number;
+  state: 'running' | 'ended';
+  prompt_tokens: number;
+  output_tokens: number;
+  begun: number; // tokens of the output that its parent said
+  seed: number;
+  parent?: number | string | null;
+  sampling: Record<string, unknown> & {samplers: string[]};
+  tokens: KeptToken[];
+}
+
+// A candidate: id, text, logit, probability.
+export type Candidate = [number, string, number, number];
+export interface Stage {
+  name: string;
+  params?: Record<string, number>;
+  kept: number;
+  mass: number; // of what the stage before had
+  entropy: number; // nats
+  top: Candidate[];
+  rest: {n: number; p: number};
+}
+// How the draw went for one candidate: the least time wins.
+export interface Runner {
+  id: number;
+  text?: string;
+  p: number;
+  noise: number;
+  time: number;
+}
+export interface Stages {
+  position: number;
+  exact: boolean;
+  same_token: boolean;
+  vocab: number;
+  seed: number;
+  stages: Stage[];
+  race?: Runner[];
+  drawn: {id: number; text?: string};
+  draws?: Record<string, number>;
+}
+// Parameters and order that differ from the request's own; empty: as it was.
+export interface Changed {
+  sampling?: Record<string, number>;
+  samplers?: string[];
+}
+
+// Position, the token that was drawn, the one that would be, and their probabilities under these parameters.
+export type Difference = [number, number, number, number, number];
+export interface Scan {
+  first_difference: number | null;
+  tokens: Difference[];
+}
+export interface Held {
+  state: string;
+  output: number;
+}
+
+const at = (label: string, what: string) => `/api/requests/${encodeURIComponent(label)}/${what}`;
+
+export const fetchTokens = (label: string, signal?: AbortSignal) => get<Kept>(at(label, 'tokens'), signal);
+export const fetchStages = (label: string, position: number, changed: Changed, draws: number, signal?: AbortSignal) =>
+  post<Stages>(at(label, 'stages'), {position, top: 64, ...changed, ...(draws > 0 ? {draws} : {})}, signal);
+export const fetchScan = (label: string, changed: Changed, signal?: AbortSignal) => post<Scan>(at(label, 'scan'), changed, signal);
+export const hold = (label: string, what: {allow: number} | {release: true}) => post<Held>(at(label, 'hold'), what);
+
+// Another continuation from a position of the answer on, streamed as an answer is.
+export async function fork(
+  label: string,
+  from: {position: number; token?: number} & Changed,
+  watch: Watcher,
+  signal: AbortSignal,
+): Promise<void> {
+  const start = performance.now();
+  await read(await call(at(label, 'fork'), {stream: true, ...from}, signal), start, watch);
+}
