@@ -49,7 +49,7 @@ describe('stages', () => {
       {name: 'repetition', kept: 6, mass: 1, entropy: 1.6, top: [[2, 'b', 2, 0.5], [3, 'c', 1, 0.2], [4, 'd', 0, 0.1]], rest: {n: 3, p: 0.2}},
       {name: 'top_k', kept: 2, mass: 0.7, entropy: 0.6, top: [[2, 'b', 2, 0.7], [3, 'c', 1, 0.3]], rest: {n: 0, p: 0}},
     ],
-    drawn: {id: 3, text: 'c'},
+    drawn: {id: 3, text: 'c', p: 0.3, ends: false},
   };
   test('every column sums to one, whatever has a row', () => {
     for (const most of [1, 2, 3, 10]) {

@@ -1,7 +1,7 @@
 // Another continuation of an answer: a fork, from some token on.
 import {saidBy} from './api';
 import type {Token, Usage} from './generate';
-import {fetchStages, fetchTokens, fork, type Changed, type Kept, type KeptToken} from './truth';
+import {fetchStages, fork, type Changed, type Kept, type KeptToken} from './truth';
 
 export interface Branch {
   label: string; // its request; empty until the server has taken it
@@ -15,6 +15,9 @@ export interface Branch {
 
 export const tokenOf = (t: KeptToken): Token => ({text: t.text, bytes: t.bytes, logprob: t.logprob ?? NaN, top: [], at: 0});
 export const outputOf = (kept: Kept): KeptToken[] => kept.tokens.slice(kept.prompt_tokens);
+// With the token that ended it, which was drawn like the others.
+export const drawnOf = (kept: Kept): KeptToken[] =>
+  kept.stop_token === null ? outputOf(kept) : [...outputOf(kept), {id: kept.stop_token, text: '⏹', bytes: [], kind: 'output', special: true}];
 
 // The id of an alternative of Ask, which has only its text: that of the same text among the model's best.
 export async function idOf(kept: Kept, at: number, text: string, rank: number): Promise<number | null> {
@@ -27,19 +30,19 @@ export interface From {
   kept: Kept; // the parent
   said: readonly Token[]; // its answer, as it is shown
   at: number;
-  token?: number; // forced; none: drawn
+  token?: {id: number; shown: Token}; // forced; none: drawn
   changed?: Changed;
 }
 
 // `show` gets the branch as it grows; the last one is returned.
 export async function grow(from: From, show: (branch: Branch) => void, signal: AbortSignal): Promise<Branch> {
-  let branch: Branch = {label: '', parent: from.kept.label, at: from.at, tokens: from.said.slice(0, from.at), reason: '', error: '', usage: null};
+  let branch: Branch = {label: '', parent: from.kept.label, at: from.at, tokens: [...from.said.slice(0, from.at), ...(from.token ? [from.token.shown] : [])], reason: '', error: '', usage: null};
   const change = (more: Partial<Branch>) => show((branch = {...branch, ...more}));
   change({});
   try {
     await fork(
       from.kept.label,
-      {position: from.kept.prompt_tokens + from.at, ...(from.token === undefined ? {} : {token: from.token}), ...from.changed},
+      {position: from.kept.prompt_tokens + from.at, ...(from.token ? {token: from.token.id} : {}), ...from.changed},
       {
         begun: (label) => change({label}),
         tokens: (tokens) => change({tokens: [...branch.tokens, ...tokens]}),
@@ -48,11 +51,6 @@ export async function grow(from: From, show: (branch: Branch) => void, signal: A
       },
       signal,
     );
-    // What the server kept is the truth: with the forced token, and whatever was not streamed.
-    const kept = outputOf(await fetchTokens(branch.label));
-    const missing = kept.length - branch.tokens.length;
-    const tail = branch.tokens.slice(from.at);
-    change({tokens: kept.map((t, i) => (i < from.at ? (from.said[i] ?? tokenOf(t)) : (tail[i - from.at - missing] ?? tokenOf(t))))});
   } catch (error) {
     if (signal.aborted) change({reason: 'stopped'});
     else change({error: saidBy(error)});

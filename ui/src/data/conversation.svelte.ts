@@ -149,7 +149,9 @@ class Conversation {
       const kept = await fetchTokens(from.label);
       const token = await idOf(kept, at, text, rank);
       if (token === null) throw new Error('This token is not among those that the server lists there.');
-      await grow({kept, said: from.tokens, at, token}, show, stopper.signal);
+      const old = from.tokens[at];
+      const shown = {text, bytes: null, logprob: NaN, ...old?.top[rank], top: old?.top ?? [], at: 0};
+      await grow({kept, said: from.tokens, at, token: {id: token, shown}}, show, stopper.signal);
       this.store();
     } catch (error) {
       this.trouble = saidBy(error);

@@ -36,11 +36,8 @@ export function gridOf(told: Stages, most: number): Grid {
   const choose = (list: Stages['stages'][number]['top'], n: number) => list.slice(0, n).forEach(([id, text]) => chosen.set(id, text));
   choose(first.top, most);
   choose(last.top, Math.ceil(most / 2));
-  const drawn = told.drawn.id;
-  if (!chosen.has(drawn)) {
-    const listed = told.stages.flatMap((stage) => stage.top).find(([id]) => id === drawn);
-    chosen.set(drawn, told.drawn.text ?? listed?.[1] ?? '');
-  }
+  const drawn = told.drawn?.id;
+  if (told.drawn && !chosen.has(told.drawn.id)) chosen.set(told.drawn.id, told.drawn.text);
   const places = told.stages.map((stage) => new Map(stage.top.map((c) => [c[0], c])));
   const rows = [...chosen]
     .sort(([a], [b]) => (rank.get(a) ?? Infinity) - (rank.get(b) ?? Infinity))
@@ -115,7 +112,7 @@ export const sayParam = (name: string): string => {
   return words[name] ?? (name[0]!.toUpperCase() + name.slice(1)).replaceAll('_', ' ');
 };
 export const sayStage = (name: string): string => {
-  const words: Record<string, string> = {model: 'Model', mask: 'Allowed', logit_bias: 'Bias', frequency_presence: 'Frequency, presence', typical: 'Typical', race: 'Draw'};
+  const words: Record<string, string> = {model: 'Model', mask: 'Allowed', forced: 'Forced', logit_bias: 'Bias', frequency_presence: 'Frequency, presence', typical: 'Typical', race: 'Draw'};
   return words[name] ?? sayParam(name);
 };
 

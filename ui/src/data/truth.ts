@@ -39,8 +39,8 @@ export interface Kept {
   prompt_tokens: number;
   output_tokens: number;
   begun: number; // tokens of the output that its parent said
+  stop_token: number | null; // that ended it, and is not shown
   seed: number;
-  parent?: number | string | null;
   sampling: Record<string, unknown> & {samplers: string[]};
   tokens: KeptToken[];
 }
@@ -72,7 +72,8 @@ export interface Stages {
   seed: number;
   stages: Stage[];
   race?: Runner[];
-  drawn: {id: number; text?: string};
+  drawn: {id: number; text: string; p: number; ends: boolean} | null; // null: nothing may follow
+  ends?: string; // why
   draws?: Record<string, number>;
 }
 // Parameters and order that differ from the request's own; empty: as it was.
@@ -81,12 +82,15 @@ export interface Changed {
   samplers?: string[];
 }
 
-// Position, the token that was drawn, the one that would be, and their probabilities under these parameters.
-export type Difference = [number, number, number, number, number];
+// Position, the token that was drawn, the one that would be (null: none may), and their probabilities under these
+// parameters.
+export type Judged = [number, number, number | null, number, number];
 export interface Scan {
   first_difference: number | null;
-  tokens: Difference[];
+  next: number | null; // where the server left off
+  tokens: Judged[]; // all that it looked at
 }
+export const differences = (scan: Scan): Judged[] => scan.tokens.filter(([, was, now]) => was !== now);
 export interface Held {
   state: string;
   output: number;
@@ -97,7 +101,16 @@ const at = (label: string, what: string) => `/api/requests/${encodeURIComponent(
 export const fetchTokens = (label: string, signal?: AbortSignal) => get<Kept>(at(label, 'tokens'), signal);
 export const fetchStages = (label: string, position: number, changed: Changed, draws: number, signal?: AbortSignal) =>
   post<Stages>(at(label, 'stages'), {position, top: 64, ...changed, ...(draws > 0 ? {draws} : {})}, signal);
-export const fetchScan = (label: string, changed: Changed, signal?: AbortSignal) => post<Scan>(at(label, 'scan'), changed, signal);
+export async function fetchScan(label: string, changed: Changed, signal?: AbortSignal): Promise<Scan> {
+  const out = await post<Scan>(at(label, 'scan'), changed, signal);
+  while (out.next !== null) {
+    const more = await post<Scan>(at(label, 'scan'), {...changed, from: out.next}, signal);
+    out.tokens.push(...more.tokens);
+    out.first_difference ??= more.first_difference;
+    out.next = more.next;
+  }
+  return out;
+}
 export const hold = (label: string, what: {allow: number} | {release: true}) => post<Held>(at(label, 'hold'), what);
 
 // Another continuation from a position of the answer on, streamed as an answer is.
@@ -108,5 +121,5 @@ export async function fork(
   signal: AbortSignal,
 ): Promise<void> {
   const start = performance.now();
-  await read(await call(at(label, 'fork'), {stream: true, ...from}, signal), start, watch);
+  await read(await call(at(label, 'fork'), {stream: true, stream_options: {include_usage: true}, logprobs: true, top_logprobs: 10, ...from}, signal), start, watch);
 }
