@@ -40,6 +40,8 @@ export interface Kept {
   output_tokens: number;
   begun: number; // tokens of the output that its parent said
   stop_token: number | null; // that ended it, and is not shown
+  parent?: number | null; // of a fork; numbers are an operator's
+  forks?: number[];
   seed: number;
   sampling: Record<string, unknown> & {samplers: string[]};
   tokens: KeptToken[];
