@@ -1,173 +1,19 @@
 #include "tokenizer/bpe.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <functional>
 
 #include "base/utf8.h"
+#include "tokenizer/explanation.h"
+#include "tokenizer/merging.h"
 
 namespace vitrine {
 namespace {
-
-constexpr std::uint32_t kNoRank = ~0u;
 
 std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |
          static_cast<std::uint32_t>(right);
 }
-
-void link(std::vector<Symbol>& symbols) {
-  auto count = static_cast<std::int32_t>(symbols.size());
-  for (std::int32_t i = 0; i < count; ++i) {
-    symbols[i].prev = i - 1;
-    symbols[i].next = i + 1 < count ? i + 1 : -1;
-  }
-}
-
-// Which neighbours to merge next: lowest rank first, then leftmost.
-class HeapQueue {
- public:
-  explicit HeapQueue(std::vector<std::uint64_t>& storage) : heap_(storage) { heap_.clear(); }
-  void push(std::uint32_t rank, std::uint32_t at) {
-    heap_.push_back(static_cast<std::uint64_t>(rank) << 32 | at);
-    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-  }
-  bool pop(std::uint32_t& rank, std::uint32_t& at) {
-    if (heap_.empty()) return false;
-    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-    rank = static_cast<std::uint32_t>(heap_.back() >> 32);
-    at = static_cast<std::uint32_t>(heap_.back());
-    heap_.pop_back();
-    return true;
-  }
-
- private:
-  std::vector<std::uint64_t>& heap_;
-};
-
-// The same for long words, which repeat few ranks: a queue per rank. Places mostly come in
-// ascending order and then cost constant time; a heap takes those that do not.
-class RankQueues {
- public:
-  void push(std::uint32_t rank, std::uint32_t at) {
-    std::uint32_t index = index_.insert(rank, static_cast<std::uint32_t>(queues_.size()));
-    if (index == queues_.size()) queues_.push_back({rank, {}, {}, 0, false});
-    Queue& queue = queues_[index];
-    if (!queue.listed) {
-      queue.listed = true;
-      ranks_.push_back(static_cast<std::uint64_t>(rank) << 32 | index);
-      std::push_heap(ranks_.begin(), ranks_.end(), std::greater<>());
-    }
-    if (queue.head == queue.ordered.size() || queue.ordered.back() <= at) {
-      queue.ordered.push_back(at);
-    } else {
-      queue.late.push_back(at);
-      std::push_heap(queue.late.begin(), queue.late.end(), std::greater<>());
-    }
-  }
-  bool pop(std::uint32_t& rank, std::uint32_t& at) {
-    while (!ranks_.empty()) {
-      Queue& queue = queues_[static_cast<std::uint32_t>(ranks_.front())];
-      rank = queue.rank;
-      bool ordered = queue.head < queue.ordered.size();
-      if (ordered && (queue.late.empty() || queue.ordered[queue.head] <= queue.late.front())) {
-        at = queue.ordered[queue.head++];
-        return true;
-      }
-      if (!queue.late.empty()) {
-        std::pop_heap(queue.late.begin(), queue.late.end(), std::greater<>());
-        at = queue.late.back();
-        queue.late.pop_back();
-        return true;
-      }
-      queue.ordered.clear();
-      queue.head = 0;
-      queue.listed = false;
-      std::pop_heap(ranks_.begin(), ranks_.end(), std::greater<>());
-      ranks_.pop_back();
-    }
-    return false;
-  }
-
- private:
-  struct Queue {
-    std::uint32_t rank;
-    std::vector<std::uint32_t> ordered, late;
-    std::size_t head;
-    bool listed;  // in ranks_
-  };
-  FlatMap<std::uint32_t> index_;  // rank -> queue
-  std::vector<Queue> queues_;
-  std::vector<std::uint64_t> ranks_;  // heap of (rank, queue)
-};
-
-// Merges neighbours until none can. `pair(left, right)` fills left.rank and left.merged. A queue
-// entry whose rank is no longer the symbol's is stale and skipped.
-template <typename Queue, typename Pair>
-void merge_all(std::vector<Symbol>& symbols, Queue& queue, Pair&& pair) {
-  auto refresh = [&](std::int32_t i) {
-    Symbol& left = symbols[i];
-    left.rank = kNoRank;
-    if (left.next < 0) return;
-    pair(left, symbols[left.next]);
-    if (left.rank != kNoRank) queue.push(left.rank, static_cast<std::uint32_t>(i));
-  };
-  for (std::size_t i = 0; i < symbols.size(); ++i) refresh(static_cast<std::int32_t>(i));
-  std::uint32_t rank, at;
-  while (queue.pop(rank, at)) {
-    Symbol& left = symbols[at];
-    if (left.rank != rank) continue;
-    Symbol& right = symbols[left.next];
-    left.id = left.merged;
-    left.length += right.length;
-    left.next = right.next;
-    right.rank = kNoRank;
-    if (left.next >= 0) symbols[left.next].prev = static_cast<std::int32_t>(at);
-    refresh(static_cast<std::int32_t>(at));
-    if (left.prev >= 0) refresh(left.prev);
-  }
-}
-
-// The same for few symbols: a linear search for the best pair after every merge.
-template <typename Pair>
-void merge_few(std::vector<Symbol>& symbols, Pair&& pair) {
-  auto refresh = [&](std::size_t i) {
-    symbols[i].rank = kNoRank;
-    if (i + 1 < symbols.size()) pair(symbols[i], symbols[i + 1]);
-  };
-  for (std::size_t i = 0; i < symbols.size(); ++i) refresh(i);
-  for (;;) {
-    std::size_t best = 0;
-    for (std::size_t i = 1; i < symbols.size(); ++i)
-      if (symbols[i].rank < symbols[best].rank) best = i;
-    if (symbols.empty() || symbols[best].rank == kNoRank) break;
-    symbols[best].id = symbols[best].merged;
-    symbols[best].length += symbols[best + 1].length;
-    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 1);
-    refresh(best);
-    if (best > 0) refresh(best - 1);
-  }
-  link(symbols);
-}
-
-constexpr std::size_t kShortWord = 20;
-constexpr std::size_t kLongWord = 512;
-
-template <typename Pair>
-void merge_all(WordScratch& scratch, Pair&& pair) {
-  if (scratch.symbols.size() <= kShortWord) return merge_few(scratch.symbols, pair);
-  link(scratch.symbols);
-  if (scratch.symbols.size() < kLongWord) {
-    HeapQueue queue(scratch.heap);
-    merge_all(scratch.symbols, queue, pair);
-  } else {
-    RankQueues queue;
-    merge_all(scratch.symbols, queue, pair);
-  }
-}
-
-constexpr std::string_view kSpaceMark = "\u2581";
 
 // Whether a space mark only ever begins a token (or follows another mark). Then no merge goes
 // across the start of a marked word, and words can be merged one by one, which uses the CPU caches
@@ -183,15 +29,46 @@ bool marks_begin_tokens(const Vocab& vocab) {
   return true;
 }
 
-template <typename F>
-void for_each_marked_word(std::string_view text, F&& f) {
-  std::size_t begin = 0, at = 0;
-  while ((at = text.find(kSpaceMark, at)) != std::string_view::npos) {
-    if (at > begin) f(text.substr(begin, at - begin));
-    begin = at;
-    while (text.substr(at).starts_with(kSpaceMark)) at += kSpaceMark.size();
+// A score's bits as an unsigned number that ascends with it, then inverted.
+std::uint32_t rank_of(float score) {
+  auto bits = std::bit_cast<std::uint32_t>(score == 0 ? 0.0f : score);
+  bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  return ~bits;
+}
+double score_of(std::uint32_t rank) {
+  std::uint32_t bits = ~rank;
+  bits = bits & 0x80000000u ? bits & 0x7FFFFFFFu : ~bits;
+  return std::bit_cast<float>(bits);
+}
+
+// Merges as encoding does and writes down what happened. A symbol keeps the place of its first start
+// symbol, so those between it and the next one left are what it was made of.
+template <typename Pair, typename Rank>
+void merge_and_tell(std::vector<Symbol>& symbols, std::size_t base, Pair&& pair, Rank&& rank,
+                    ExplainedWord& out) {
+  // Marks that only the vocabulary spells (of a word's last symbol) are no bytes of the word.
+  for (const Symbol& symbol : symbols)
+    out.start.push_back({std::min(base + symbol.begin, out.end),
+                         std::min(base + symbol.begin + symbol.length, out.end), symbol.id});
+  link(symbols);
+  auto note = [&](std::uint32_t left, std::uint32_t right) {
+    out.merges.push_back({left, right, rank(symbols[left]), symbols[left].merged});
+  };
+  if (symbols.size() < kLongWord) {
+    std::vector<std::uint64_t> heap;
+    HeapQueue queue(heap);
+    merge_all(symbols, queue, pair, note);
+  } else {
+    RankQueues queue;
+    merge_all(symbols, queue, pair, note);
   }
-  if (begin < text.size()) f(text.substr(begin));
+  if (symbols.empty()) return;
+  for (std::int32_t i = 0; i >= 0; i = symbols[i].next) {
+    std::size_t next =
+        symbols[i].next >= 0 ? static_cast<std::size_t>(symbols[i].next) : out.start.size();
+    std::size_t begin = out.start[static_cast<std::size_t>(i)].begin;
+    out.tokens.push_back({begin, std::max(begin, out.start[next - 1].end), symbols[i].id});
+  }
 }
 
 struct ByteAlphabet {
@@ -279,7 +156,7 @@ bool Bpe::push_bytes(std::string_view text, std::uint32_t at, std::vector<Symbol
   for (char c : text)
     if (bytes_[static_cast<unsigned char>(c)] == kNoToken) return false;
   for (char c : text)
-    symbols.push_back({at, 1, bytes_[static_cast<unsigned char>(c)], -1, -1, kNoRank, kNoToken});
+    symbols.push_back({at++, 1, bytes_[static_cast<unsigned char>(c)], -1, -1, kNoRank, kNoToken});
   return true;
 }
 
@@ -308,7 +185,9 @@ void Bpe::seed_chars(std::string_view word, WordScratch& scratch) const {
     bool unknown = id == kNoToken;
     if (unknown) id = options_.unknown;
     if (id == kNoToken) continue;
-    if (!(unknown && after_unknown && options_.fuse_unknown))
+    if (unknown && after_unknown && options_.fuse_unknown)
+      symbols.back().length += static_cast<std::uint32_t>(length);
+    else
       symbols.push_back({begin, static_cast<std::uint32_t>(length), id, -1, -1, kNoRank, kNoToken});
     after_unknown = unknown;
   }
@@ -320,35 +199,69 @@ void Bpe::encode(std::string_view word, WordScratch& scratch,
   for_each_marked_word(word, [&](std::string_view part) { encode_word(part, scratch, out); });
 }
 
-void Bpe::encode_word(std::string_view word, WordScratch& scratch,
-                      std::vector<std::int32_t>& out) const {
-  if (options_.ignore_merges) {
-    std::string_view spelt = word;
-    if (options_.byte_level) {
-      scratch.text.clear();
-      byte_level_append(word, scratch.text);
-      spelt = scratch.text;
-    }
-    std::int32_t id = spelt.size() <= vocab_.longest() ? vocab_.find_plain(spelt) : kNoToken;
-    if (id != kNoToken) {
-      out.push_back(id);
-      return;
-    }
+bool Bpe::take_whole(std::string_view word, WordScratch& scratch, std::int32_t& id) const {
+  if (!options_.ignore_merges) return false;
+  std::string_view spelt = word;
+  if (options_.byte_level) {
+    scratch.text.clear();
+    byte_level_append(word, scratch.text);
+    spelt = scratch.text;
   }
+  id = spelt.size() <= vocab_.longest() ? vocab_.find_plain(spelt) : kNoToken;
+  return id != kNoToken;
+}
+
+void Bpe::seed(std::string_view word, WordScratch& scratch) const {
   scratch.symbols.clear();
   if (options_.byte_level)
     seed_bytes(word, scratch.symbols);
   else
     seed_chars(word, scratch);
-  merge_all(scratch, [&](Symbol& left, const Symbol& right) {
-    if (const Merge* merge = merges_.find(pair_key(left.id, right.id))) {
-      left.rank = merge->rank;
-      left.merged = merge->token;
-    }
-  });
+}
+
+inline void Bpe::pair(Symbol& left, const Symbol& right) const {
+  if (const Merge* merge = merges_.find(pair_key(left.id, right.id))) {
+    left.rank = merge->rank;
+    left.merged = merge->token;
+  }
+}
+
+void Bpe::encode_word(std::string_view word, WordScratch& scratch,
+                      std::vector<std::int32_t>& out) const {
+  std::int32_t whole;
+  if (take_whole(word, scratch, whole)) {
+    out.push_back(whole);
+    return;
+  }
+  seed(word, scratch);
+  merge_all(scratch, [&](Symbol& left, const Symbol& right) { pair(left, right); });
   if (scratch.symbols.empty()) return;
   for (std::int32_t i = 0; i >= 0; i = scratch.symbols[i].next)
     out.push_back(scratch.symbols[i].id);
+}
+
+void Bpe::explain(std::string_view word, std::vector<ExplainedWord>& out) const {
+  if (!by_words_) return explain_word(word, 0, out);
+  for_each_marked_word(word, [&](std::string_view part) {
+    explain_word(part, static_cast<std::size_t>(part.data() - word.data()), out);
+  });
+}
+
+void Bpe::explain_word(std::string_view word, std::size_t base,
+                       std::vector<ExplainedWord>& out) const {
+  WordScratch scratch;
+  ExplainedWord& told = out.emplace_back();
+  told.begin = base, told.end = base + word.size();
+  std::int32_t whole;
+  if (take_whole(word, scratch, whole)) {
+    told.way = WordWay::kWhole;
+    told.tokens.push_back({told.begin, told.end, whole});
+    return;
+  }
+  seed(word, scratch);
+  merge_and_tell(
+      scratch.symbols, base, [&](Symbol& left, const Symbol& right) { pair(left, right); },
+      [](const Symbol& left) { return static_cast<double>(left.rank); }, told);
 }
 
 ScoreBpe::ScoreBpe(const Vocab& vocab, const std::vector<float>& scores, std::int32_t unknown)
@@ -356,10 +269,7 @@ ScoreBpe::ScoreBpe(const Vocab& vocab, const std::vector<float>& scores, std::in
   ranks_.reserve(scores.size());
   for (float score : scores) {
     if (std::isnan(score)) score = -INFINITY;
-    auto bits = std::bit_cast<std::uint32_t>(score == 0 ? 0.0f : score);
-    // The score's bits as an unsigned number that ascends with it, then inverted.
-    bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-    ranks_.push_back(~bits);
+    ranks_.push_back(rank_of(score));
   }
   for (int b = 0; b < 256; ++b) bytes_[b] = vocab.find_byte(static_cast<unsigned char>(b));
 }
@@ -370,9 +280,7 @@ void ScoreBpe::encode(std::string_view word, WordScratch& scratch,
   for_each_marked_word(word, [&](std::string_view part) { encode_word(part, scratch, out); });
 }
 
-void ScoreBpe::encode_word(std::string_view word, WordScratch& scratch,
-                           std::vector<std::int32_t>& out) const {
-  std::vector<Symbol>& symbols = scratch.symbols;
+void ScoreBpe::seed(std::string_view word, std::vector<Symbol>& symbols) const {
   symbols.clear();
   for (std::size_t at = 0; at < word.size();) {
     auto length = static_cast<std::size_t>(utf8_next(word.substr(at)).length);
@@ -380,26 +288,68 @@ void ScoreBpe::encode_word(std::string_view word, WordScratch& scratch,
                        vocab_.find_plain(word.substr(at, length)), -1, -1, kNoRank, kNoToken});
     at += length;
   }
-  merge_all(scratch, [&](Symbol& left, const Symbol& right) {
-    std::size_t length = std::size_t{left.length} + right.length;
-    if (length > vocab_.longest()) return;
-    std::int32_t id = vocab_.find_plain(word.substr(left.begin, length));
-    if (id == kNoToken) return;
-    left.rank = ranks_[static_cast<std::size_t>(id)];
-    left.merged = id;
-  });
+}
+
+inline void ScoreBpe::pair(std::string_view word, Symbol& left, const Symbol& right) const {
+  std::size_t length = std::size_t{left.length} + right.length;
+  if (length > vocab_.longest()) return;
+  std::int32_t id = vocab_.find_plain(word.substr(left.begin, length));
+  if (id == kNoToken) return;
+  left.rank = ranks_[static_cast<std::size_t>(id)];
+  left.merged = id;
+}
+
+template <typename Add>
+void ScoreBpe::spell(std::string_view bytes, Add&& add) const {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::int32_t id = bytes_[static_cast<unsigned char>(bytes[i])];
+    if (id == kNoToken) id = unknown_;
+    if (id != kNoToken) add(id, i);
+  }
+}
+
+void ScoreBpe::encode_word(std::string_view word, WordScratch& scratch,
+                           std::vector<std::int32_t>& out) const {
+  std::vector<Symbol>& symbols = scratch.symbols;
+  seed(word, symbols);
+  merge_all(scratch, [&](Symbol& left, const Symbol& right) { pair(word, left, right); });
   if (symbols.empty()) return;
   for (std::int32_t i = 0; i >= 0; i = symbols[i].next) {
     const Symbol& symbol = symbols[i];
-    if (symbol.id != kNoToken) {
+    if (symbol.id != kNoToken)
       out.push_back(symbol.id);
-      continue;
-    }
-    for (char c : word.substr(symbol.begin, symbol.length)) {
-      std::int32_t id = bytes_[static_cast<unsigned char>(c)];
-      if (id == kNoToken) id = unknown_;
-      if (id != kNoToken) out.push_back(id);
-    }
+    else
+      spell(word.substr(symbol.begin, symbol.length),
+            [&](std::int32_t id, std::size_t) { out.push_back(id); });
+  }
+}
+
+void ScoreBpe::explain(std::string_view word, std::vector<ExplainedWord>& out) const {
+  if (!by_words_) return explain_word(word, 0, out);
+  for_each_marked_word(word, [&](std::string_view part) {
+    explain_word(part, static_cast<std::size_t>(part.data() - word.data()), out);
+  });
+}
+
+void ScoreBpe::explain_word(std::string_view word, std::size_t base,
+                            std::vector<ExplainedWord>& out) const {
+  std::vector<Symbol> symbols;
+  ExplainedWord& told = out.emplace_back();
+  told.begin = base, told.end = base + word.size();
+  seed(word, symbols);
+  merge_and_tell(
+      symbols, base, [&](Symbol& left, const Symbol& right) { pair(word, left, right); },
+      [](const Symbol& left) { return score_of(left.rank); }, told);
+  std::vector<PlacedToken> merged = std::move(told.tokens);
+  told.tokens.clear();
+  for (const PlacedToken& token : merged) {
+    if (token.id != kNoToken)
+      told.tokens.push_back(token);
+    else
+      spell(word.substr(token.begin - base, token.end - token.begin),
+            [&](std::int32_t id, std::size_t at) {
+              told.tokens.push_back({token.begin + at, token.begin + at + 1, id});
+            });
   }
 }
 

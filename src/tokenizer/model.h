@@ -8,6 +8,8 @@
 
 namespace vitrine {
 
+struct ExplainedWord;
+
 // One symbol of a BPE merge: a run of the word's bytes, linked to its neighbours.
 struct Symbol {
   std::uint32_t begin, length;
@@ -31,6 +33,9 @@ class WordModel {
   // Appends the ids of `word`, valid UTF-8 of less than 2^31 bytes.
   virtual void encode(std::string_view word, WordScratch& scratch,
                       std::vector<std::int32_t>& out) const = 0;
+  // The same word, with what happened to it: one entry, or several where the model cuts it further.
+  // Their places count from the beginning of `word`.
+  virtual void explain(std::string_view word, std::vector<ExplainedWord>& out) const = 0;
 };
 
 }  // namespace vitrine

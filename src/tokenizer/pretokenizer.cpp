@@ -216,16 +216,35 @@ void PreTokenizer::apply(const FixedLength& step, Work& work) const {
   work.words = std::move(result);
 }
 
+void PreTokenizer::process(std::string_view text, bool at_start, Work& work) const {
+  work.at_start = at_start;
+  work.chars.assign(text);
+  work.words = {{0, work.chars.size()}};
+  for (const Step& step : steps_) std::visit([&](const auto& s) { apply(s, work); }, step);
+}
+
 void PreTokenizer::run(std::string_view text, bool at_start,
                        const std::function<void(std::string_view)>& word) const {
   if (text.empty()) return;
   if (steps_.empty()) return word(text);
   Work work;
-  work.at_start = at_start;
-  work.chars.assign(text);
-  work.words = {{0, work.chars.size()}};
-  for (const Step& step : steps_) std::visit([&](const auto& s) { apply(s, work); }, step);
+  process(text, at_start, work);
   for (Span span : work.words) word(work.chars.slice(span.begin, span.end));
+}
+
+std::string PreTokenizer::cut(std::string_view text, bool at_start,
+                              std::vector<Span>& words) const {
+  words.clear();
+  if (text.empty()) return {};
+  if (steps_.empty()) {
+    words.push_back({0, static_cast<std::uint32_t>(text.size())});
+    return std::string(text);
+  }
+  Work work;
+  process(text, at_start, work);
+  for (Span span : work.words)
+    words.push_back({work.chars.offset[span.begin], work.chars.offset[span.end]});
+  return std::string(work.chars.text);
 }
 
 }  // namespace vitrine

@@ -48,6 +48,9 @@ class PreTokenizer {
   // `at_start`: it begins where the user's text begins.
   void run(std::string_view text, bool at_start,
            const std::function<void(std::string_view)>& word) const;
+  // The same as a list: the text that the words are cut from, as the last step left it, and their
+  // bytes in it.
+  std::string cut(std::string_view text, bool at_start, std::vector<Span>& words) const;
 
  private:
   struct Split {
@@ -68,6 +71,7 @@ class PreTokenizer {
   using Step = std::variant<Split, PrefixSpace, ByteLevel, Metaspace, FixedLength>;
   struct Work;
 
+  void process(std::string_view text, bool at_start, Work& work) const;
   void apply(const Split& step, Work& work) const;
   void apply(const PrefixSpace& step, Work& work) const;
   void apply(const ByteLevel& step, Work& work) const;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/utf8.h"
+#include "tokenizer/explanation.h"
 
 namespace vitrine {
 namespace {
@@ -40,15 +41,20 @@ Unigram::Unigram(const Vocab& vocab, const std::vector<double>& scores, UnigramO
   }
 }
 
-void Unigram::emit_unknown(std::string_view text, std::vector<std::int32_t>& out) const {
+template <typename Add>
+void Unigram::spell(std::string_view text, Add&& add) const {
   if (options_.byte_fallback && has_bytes_) {
-    for (char c : text) out.push_back(bytes_[static_cast<unsigned char>(c)]);
+    for (std::size_t i = 0; i < text.size(); ++i)
+      add(bytes_[static_cast<unsigned char>(text[i])], i, i + 1);
   } else if (options_.unknown != kNoToken) {
-    out.push_back(options_.unknown);
+    add(options_.unknown, 0, text.size());
   }
 }
 
-void Unigram::encode(std::string_view word, WordScratch&, std::vector<std::int32_t>& out) const {
+// `offered(from, to, token, score, total)` is called for every token at every place, by their
+// beginnings. Calls add(token, begin, end) for the tokens of the best way.
+template <typename Offered, typename Add>
+void Unigram::search(std::string_view word, Offered&& offered, Add&& add) const {
   // The best segmentation that ends at each byte: its score, last token and where that starts.
   struct Best {
     double score = -std::numeric_limits<double>::infinity();
@@ -57,12 +63,14 @@ void Unigram::encode(std::string_view word, WordScratch&, std::vector<std::int32
   };
   std::vector<Best> best(word.size() + 1);
   best[0].score = 0;
-  auto offer = [&](std::size_t from, std::size_t to, std::int32_t token, double score) {
-    if (score > best[to].score) best[to] = {score, token, static_cast<std::uint32_t>(from)};
-  };
   for (std::size_t at = 0; at < word.size();) {
     auto length = static_cast<std::size_t>(utf8_next(word.substr(at)).length);
     double so_far = best[at].score;
+    auto offer = [&](std::size_t to, std::int32_t token, double own) {
+      double score = so_far + own;
+      offered(at, to, token, own, score);
+      if (score > best[to].score) best[to] = {score, token, static_cast<std::uint32_t>(at)};
+    };
     bool has_single = false;
     std::uint32_t node = Trie::kRoot;
     for (std::size_t end = at; end < word.size();) {
@@ -70,10 +78,10 @@ void Unigram::encode(std::string_view word, WordScratch&, std::vector<std::int32
       if (node == Trie::kNone) break;
       std::int32_t token = trie_.value(node);
       if (token < 0) continue;
-      offer(at, end, token, so_far + scores_[static_cast<std::size_t>(token)]);
+      offer(end, token, scores_[static_cast<std::size_t>(token)]);
       has_single = has_single || end - at == length;
     }
-    if (!has_single) offer(at, at + length, kNoToken, so_far + unknown_score_);
+    if (!has_single) offer(at + length, kNoToken, unknown_score_);
     at += length;
   }
 
@@ -81,15 +89,54 @@ void Unigram::encode(std::string_view word, WordScratch&, std::vector<std::int32
   for (std::size_t end = word.size(); end > 0; end = best[end].start)
     path.emplace_back(best[end].start, best[end].token);
   for (std::size_t i = path.size(); i-- > 0;) {
+    std::size_t begin = path[i].first;
     if (path[i].second != kNoToken) {
-      out.push_back(path[i].second);
+      add(path[i].second, begin, i > 0 ? path[i - 1].first : word.size());
       continue;
     }
     // Neighbouring unknown characters are one unknown token.
-    std::size_t begin = path[i].first;
     while (i > 0 && path[i - 1].second == kNoToken) --i;
-    emit_unknown(word.substr(begin, (i > 0 ? path[i - 1].first : word.size()) - begin), out);
+    spell(word.substr(begin, (i > 0 ? path[i - 1].first : word.size()) - begin),
+          [&](std::int32_t id, std::size_t from, std::size_t to) {
+            add(id, begin + from, begin + to);
+          });
   }
+}
+
+void Unigram::encode(std::string_view word, WordScratch&, std::vector<std::int32_t>& out) const {
+  search(
+      word, [](std::size_t, std::size_t, std::int32_t, double, double) {},
+      [&](std::int32_t id, std::size_t, std::size_t) { out.push_back(id); });
+}
+
+void Unigram::explain(std::string_view word, std::vector<ExplainedWord>& out) const {
+  ExplainedWord& told = out.emplace_back();
+  told.end = word.size();
+  told.way = WordWay::kLattice;
+  // Of each end the best, in descending order; of equals the first, as encoding keeps it.
+  std::vector<std::vector<Candidate>> ends(word.size() + 1);
+  search(
+      word,
+      [&](std::size_t from, std::size_t to, std::int32_t token, double score, double total) {
+        std::vector<Candidate>& list = ends[to];
+        auto at = std::upper_bound(list.begin(), list.end(), total,
+                                   [](double t, const Candidate& c) { return t > c.total; });
+        if (list.size() == ExplainedWord::kMostCandidates) {
+          ++told.left_out;
+          if (at == list.end()) return;
+          list.insert(at, {from, to, token, score, total, false});
+          list.pop_back();
+        } else {
+          list.insert(at, {from, to, token, score, total, false});
+        }
+      },
+      [&](std::int32_t id, std::size_t begin, std::size_t end) {
+        told.tokens.push_back({begin, end, id});
+      });
+  for (std::size_t end = word.size(); end > 0; end = ends[end].front().begin)
+    ends[end].front().chosen = true;
+  for (std::vector<Candidate>& list : ends)
+    told.candidates.insert(told.candidates.end(), list.begin(), list.end());
 }
 
 }  // namespace vitrine

@@ -22,9 +22,14 @@ class Unigram : public WordModel {
           bool user_defined_free);
   void encode(std::string_view word, WordScratch& scratch,
               std::vector<std::int32_t>& out) const override;
+  void explain(std::string_view word, std::vector<ExplainedWord>& out) const override;
 
  private:
-  void emit_unknown(std::string_view text, std::vector<std::int32_t>& out) const;
+  // Calls add(token, from, to) for the tokens of text that no token covers.
+  template <typename Add>
+  void spell(std::string_view text, Add&& add) const;
+  template <typename Offered, typename Add>
+  void search(std::string_view word, Offered&& offered, Add&& add) const;
 
   UnigramOptions options_;
   Trie trie_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tokenizer/explanation.h"
+
 namespace vitrine {
 namespace {
 
@@ -24,13 +26,13 @@ WordPiece::WordPiece(const Vocab& vocab, const std::string& prefix, std::size_t 
       longest_word_(longest_word),
       unknown_(unknown) {}
 
-void WordPiece::encode(std::string_view word, WordScratch&, std::vector<std::int32_t>& out) const {
-  std::size_t kept = out.size();
+template <typename Match>
+bool WordPiece::match(std::string_view word, Match&& matched) const {
   auto characters = static_cast<std::size_t>(std::count_if(word.begin(), word.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   }));
-  bool known = characters <= longest_word_;
-  for (std::size_t at = 0; known && at < word.size();) {
+  if (characters > longest_word_) return false;
+  for (std::size_t at = 0; at < word.size();) {
     const Trie& trie = at == 0 ? starts_ : continuations_;
     std::uint32_t node = Trie::kRoot;
     std::size_t longest = 0;
@@ -43,19 +45,46 @@ void WordPiece::encode(std::string_view word, WordScratch&, std::vector<std::int
         longest = end - at;
       }
     }
-    known = token != kNoToken;
-    if (known) out.push_back(token);
+    if (token == kNoToken) return false;
+    matched(token, at, at + longest);
     at += longest;
   }
-  if (known) return;
+  return true;
+}
+
+void WordPiece::encode(std::string_view word, WordScratch&, std::vector<std::int32_t>& out) const {
+  std::size_t kept = out.size();
+  if (match(word, [&](std::int32_t id, std::size_t, std::size_t) { out.push_back(id); })) return;
   out.resize(kept);
   if (unknown_ != kNoToken) out.push_back(unknown_);
+}
+
+void WordPiece::explain(std::string_view word, std::vector<ExplainedWord>& out) const {
+  ExplainedWord& told = out.emplace_back();
+  told.end = word.size();
+  bool known = match(word, [&](std::int32_t id, std::size_t begin, std::size_t end) {
+    told.start.push_back({begin, end, id});
+  });
+  told.way = known ? WordWay::kMatches : WordWay::kUnknown;
+  if (known)
+    told.tokens = told.start;
+  else if (unknown_ != kNoToken)
+    told.tokens.push_back({0, word.size(), unknown_});
 }
 
 void WordLevel::encode(std::string_view word, WordScratch&, std::vector<std::int32_t>& out) const {
   std::int32_t id = vocab_.find_plain(word);
   if (id == kNoToken) id = unknown_;
   if (id != kNoToken) out.push_back(id);
+}
+
+void WordLevel::explain(std::string_view word, std::vector<ExplainedWord>& out) const {
+  ExplainedWord& told = out.emplace_back();
+  told.end = word.size();
+  std::int32_t id = vocab_.find_plain(word);
+  told.way = id != kNoToken ? WordWay::kWhole : WordWay::kUnknown;
+  if (id == kNoToken) id = unknown_;
+  if (id != kNoToken) told.tokens.push_back({0, word.size(), id});
 }
 
 }  // namespace vitrine

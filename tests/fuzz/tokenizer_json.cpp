@@ -1,5 +1,6 @@
 // A tokenizer.json, and a text for it.
 #include "fuzz/fuzz.h"
+#include "tokenizer/explanation.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/tokenizer.h"
 
@@ -9,7 +10,10 @@ void fuzz_one(fuzz::Input input) {
   auto tokenizer =
       Tokenizer::from_json(input.text(), R"({"bos_token":"<s>","eos_token":{"content":"</s>"}})");
   if (!tokenizer.ok()) return;
-  auto ids = (*tokenizer)->encode("A text, <s>[CLS] 12\n\n é漢 aaaab", {.parse_special = true});
+  constexpr const char* kText = "A text, <s>[CLS] 12\n\n é漢 aaaab";
+  auto ids = (*tokenizer)->encode(kText, {.parse_special = true});
+  if (auto told = (*tokenizer)->explain(kText, {.parse_special = true}); told.ok())
+    VT_CHECK(told->ids() == ids);
   for (std::int32_t id : ids) VT_CHECK(id >= 0 && id < (*tokenizer)->vocab_size());
   std::string whole = (*tokenizer)->decode(ids), streamed;
   StreamDecoder stream(**tokenizer);

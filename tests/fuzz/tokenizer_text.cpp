@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "fuzz/fuzz.h"
+#include "tokenizer/explanation.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/tokenizer.h"
 
@@ -39,8 +40,10 @@ void fuzz_one(fuzz::Input input) {
   streamed += stream.finish();
   VT_CHECK(streamed == whole, "streamed '{}', whole '{}'", streamed, whole);
   VT_CHECK(utf8_valid(whole));
+  if (auto told = tokenizer.explain(text, options); told.ok()) VT_CHECK(told->ids() == ids);
   // The same text once more, as words of a caller that never become special tokens.
   ByteSpan words[] = {{text.size() / 3, text.size()}};
-  for (std::int32_t id : tokenizer.encode(text, options, words))
-    VT_CHECK(id >= 0 && id < tokenizer.vocab_size());
+  ids = tokenizer.encode(text, options, words);
+  for (std::int32_t id : ids) VT_CHECK(id >= 0 && id < tokenizer.vocab_size());
+  if (auto told = tokenizer.place(text, options, words); told.ok()) VT_CHECK(told->ids() == ids);
 }
