@@ -58,24 +58,24 @@ Result<std::vector<std::pair<std::string, std::string>>> from_gguf(const Meta& m
 }
 
 // The caller's text. Templates count characters, so it must be valid UTF-8.
-Text words(const std::string& text) {
-  return Text(utf8_valid(text) ? text : utf8_sanitize(text), true);
+Text words(const std::string& text, std::int32_t source) {
+  return Text(utf8_valid(text) ? text : utf8_sanitize(text), true, source);
 }
 
 // A string that holds a JSON object becomes that object, which is what templates are written for.
-Value arguments_value(const std::string& text) {
+Value arguments_value(const std::string& text, std::int32_t source) {
   auto parsed = parse_json(text, "arguments");
-  if (parsed.ok() && parsed->is_object()) return jinja::from_json(*parsed, true);
-  return Text(text, true);
+  if (parsed.ok() && parsed->is_object()) return jinja::from_json(*parsed, true, source);
+  return Text(text, true, source);
 }
 
-Value calls_value(const std::vector<ToolCall>& calls) {
+Value calls_value(const std::vector<ToolCall>& calls, std::int32_t source) {
   std::vector<Value> list;
   for (const ToolCall& call : calls) {
     jinja::Dict function, entry;
-    function.set("name", Text(call.name, true));
-    function.set("arguments", arguments_value(call.arguments));
-    entry.set("id", Text(call.id, true));
+    function.set("name", Text(call.name, true, source));
+    function.set("arguments", arguments_value(call.arguments, source));
+    entry.set("id", Text(call.id, true, source));
     entry.set("type", "function");
     entry.set("function", make_dict(std::move(function)));
     list.push_back(make_dict(std::move(entry)));
@@ -208,7 +208,7 @@ void ChatTemplate::find_stops() {
   }
 }
 
-Value ChatTemplate::message_value(const ChatMessage& m, bool parts) const {
+Value ChatTemplate::message_value(const ChatMessage& m, std::int32_t source, bool parts) const {
   jinja::Dict out;
   out.set("role", Text(m.role));
   if (!m.has_content && !empty_content_) {
@@ -216,17 +216,17 @@ Value ChatTemplate::message_value(const ChatMessage& m, bool parts) const {
   } else if (parts) {
     jinja::Dict part;
     part.set("type", "text");
-    part.set("text", words(m.content));
+    part.set("text", words(m.content, source));
     out.set("content", jinja::make_list({make_dict(std::move(part))}));
   } else {
-    out.set("content", words(m.content));
+    out.set("content", words(m.content, source));
   }
-  if (!m.tool_calls.empty()) out.set("tool_calls", calls_value(m.tool_calls));
-  if (!m.tool_call_id.empty()) out.set("tool_call_id", words(m.tool_call_id));
-  if (!m.name.empty()) out.set("name", words(m.name));
+  if (!m.tool_calls.empty()) out.set("tool_calls", calls_value(m.tool_calls, source));
+  if (!m.tool_call_id.empty()) out.set("tool_call_id", words(m.tool_call_id, source));
+  if (!m.name.empty()) out.set("name", words(m.name, source));
   if (!m.reasoning.empty()) {
-    out.set("reasoning_content", words(m.reasoning));
-    out.set("thinking", words(m.reasoning));
+    out.set("reasoning_content", words(m.reasoning, source));
+    out.set("thinking", words(m.reasoning, source));
   }
   return make_dict(std::move(out));
 }
@@ -259,9 +259,11 @@ Result<Text> ChatTemplate::render_with(const ChatInput& input, bool parts) const
   for (const auto& [name, value] : input.kwargs)
     if (!is_reserved(name)) context.set(Text(std::string(name)), jinja::from_json(value, true));
   std::vector<Value> messages;
-  for (const ChatMessage& m : input.messages) messages.push_back(message_value(m, parts));
+  std::int32_t source = 0;
+  for (const ChatMessage& m : input.messages) messages.push_back(message_value(m, ++source, parts));
   context.set("messages", jinja::make_list(std::move(messages)));
-  context.set("tools", input.tools.empty() ? Value() : jinja::from_json(input.tools, true));
+  context.set("tools",
+              input.tools.empty() ? Value() : jinja::from_json(input.tools, true, kFromTools));
   context.set("add_generation_prompt", input.add_generation_prompt);
   const jinja::Template* chosen = templates_[0].second.get();
   for (const auto& [name, made] : templates_)

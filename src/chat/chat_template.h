@@ -18,6 +18,10 @@
 
 namespace vitrine {
 
+// Sources of the caller's bytes in a prompt (jinja::Span): message i is i + 1.
+inline constexpr std::int32_t kFromOther = 0;   // variables of the template
+inline constexpr std::int32_t kFromTools = -1;  // descriptions of tools
+
 struct ChatPrompt {
   jinja::Text text;
   std::vector<std::int32_t> ids;
@@ -67,7 +71,7 @@ class ChatTemplate {
   std::vector<std::int32_t> tag_ids(const std::string& tag) const {
     return tokenizer_.encode(tag, {.add_special = false, .parse_special = true});
   }
-  jinja::Value message_value(const ChatMessage& message, bool parts) const;
+  jinja::Value message_value(const ChatMessage& message, std::int32_t source, bool parts) const;
   Result<jinja::Text> render_with(const ChatInput& input, bool parts) const;
 
   const Tokenizer& tokenizer_;

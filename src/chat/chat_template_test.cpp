@@ -56,7 +56,7 @@ TEST(ChatTemplate, OnlyTheCallersWordsAreMarked) {
   auto text = (*chat)->render(input);
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(text->view(), "<|user|>a<|user|><|user|>");
-  EXPECT_EQ(text->caller(), (std::vector<jinja::Span>{{8, 25}}));
+  EXPECT_EQ(text->caller(), (std::vector<jinja::Span>{{8, 17, 1}, {17, 25, kFromOther}}));
 }
 
 TEST(ChatTemplate, ChatMLHasAPlaceForTools) {

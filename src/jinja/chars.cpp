@@ -78,7 +78,7 @@ Text map_chars(const Text& text, const std::function<void(char32_t, std::string&
         map(c.code, part);
         at += static_cast<std::size_t>(c.length);
       }
-      out.append(part, inside);
+      out.append(part, inside, inside ? span->source : 0);
     }
   }
   out.set_html(text.html());

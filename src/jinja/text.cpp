@@ -15,9 +15,9 @@ std::vector<Span>::const_iterator first_after(const std::vector<Span>& spans, st
 
 }  // namespace
 
-Text::Text(std::string bytes, bool caller) : bytes_(std::move(bytes)) {
+Text::Text(std::string bytes, bool caller, std::int32_t source) : bytes_(std::move(bytes)) {
   charge_bytes(bytes_.size(), bytes_.size());
-  if (caller) mark(0, bytes_.size());
+  if (caller) mark(0, bytes_.size(), source);
 }
 
 Text& Text::operator=(const Text& other) {
@@ -28,20 +28,20 @@ Text& Text::operator=(const Text& other) {
   return *this;
 }
 
-void Text::mark(std::size_t begin, std::size_t end) {
+void Text::mark(std::size_t begin, std::size_t end, std::int32_t source) {
   if (begin == end) return;
-  if (!caller_.empty() && caller_.back().end == begin) {
+  if (!caller_.empty() && caller_.back().end == begin && caller_.back().source == source) {
     caller_.back().end = end;
   } else {
     charge_bytes(sizeof(Span));
-    caller_.push_back({begin, end});
+    caller_.push_back({begin, end, source});
   }
 }
 
-void Text::append(std::string_view bytes, bool caller) {
+void Text::append(std::string_view bytes, bool caller, std::int32_t source) {
   charge_bytes(bytes.size(), bytes_.size() + bytes.size());
   bytes_ += bytes;
-  if (caller) mark(bytes_.size() - bytes.size(), bytes_.size());
+  if (caller) mark(bytes_.size() - bytes.size(), bytes_.size(), source);
 }
 
 void Text::append(const Text& other) { append(other, 0, other.size()); }
@@ -51,7 +51,7 @@ void Text::append(const Text& other, std::size_t begin, std::size_t end) {
   charge_bytes(end - begin, base + end - begin);
   bytes_.append(other.bytes_, begin, end - begin);
   for (auto s = first_after(other.caller_, begin); s != other.caller_.end() && s->begin < end; ++s)
-    mark(base + std::max(s->begin, begin) - begin, base + std::min(s->end, end) - begin);
+    mark(base + std::max(s->begin, begin) - begin, base + std::min(s->end, end) - begin, s->source);
 }
 
 Text Text::substr(std::size_t begin, std::size_t end) const {

@@ -14,13 +14,14 @@ namespace vitrine::jinja {
 
 struct Span {
   std::size_t begin, end;
+  std::int32_t source = 0;  // whose of the caller's texts: what the renderer's user gave it
   bool operator==(const Span&) const = default;
 };
 
 class Text {
  public:
   Text() = default;
-  explicit Text(std::string bytes, bool caller = false);
+  explicit Text(std::string bytes, bool caller = false, std::int32_t source = 0);
   Text(const Text& other) { *this = other; }
   Text(Text&&) = default;
   Text& operator=(const Text& other);
@@ -31,13 +32,13 @@ class Text {
   const std::string& bytes() const { return bytes_; }
   std::size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
-  // The caller's bytes: ascending, apart from each other, none empty.
+  // The caller's bytes: ascending, none empty, neighbours of one source joined.
   const std::vector<Span>& caller() const { return caller_; }
   // Marked by `safe` or `escape`: adding to it escapes what is added.
   bool html() const { return html_; }
   void set_html(bool html) { html_ = html; }
 
-  void append(std::string_view bytes, bool caller = false);
+  void append(std::string_view bytes, bool caller = false, std::int32_t source = 0);
   void append(const char* bytes) { append(std::string_view(bytes)); }
   void append(const Text& other);
   // Bytes [begin, end) of `other`.
@@ -46,7 +47,7 @@ class Text {
   Text substr(std::size_t begin) const { return substr(begin, size()); }
 
  private:
-  void mark(std::size_t begin, std::size_t end);
+  void mark(std::size_t begin, std::size_t end, std::int32_t source);
 
   std::string bytes_;
   std::vector<Span> caller_;

@@ -201,7 +201,7 @@ Value make_dict(Dict dict) {
   return std::make_shared<const Dict>(std::move(dict));
 }
 
-Value from_json(const json::value& value, bool caller) {
+Value from_json(const json::value& value, bool caller, std::int32_t source) {
   switch (value.kind()) {
     case json::kind::null:
       return None{};
@@ -214,17 +214,18 @@ Value from_json(const json::value& value, bool caller) {
     case json::kind::double_:
       return value.get_double();
     case json::kind::string:
-      return Text(std::string(value.get_string()), caller);
+      return Text(std::string(value.get_string()), caller, source);
     case json::kind::array: {
       std::vector<Value> items;
-      for (const json::value& item : value.get_array()) items.push_back(from_json(item, caller));
+      for (const json::value& item : value.get_array())
+        items.push_back(from_json(item, caller, source));
       return make_list(std::move(items));
     }
     default: {
       Dict dict;
       dict.reserve(value.get_object().size());
       for (const auto& [key, item] : value.get_object())
-        dict.set(Text(std::string(key), caller), from_json(item, caller));
+        dict.set(Text(std::string(key), caller, source), from_json(item, caller, source));
       return make_dict(std::move(dict));
     }
   }

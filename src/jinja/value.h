@@ -125,7 +125,7 @@ Value make_dict(Dict dict);
 
 // `caller`: every string of it is the caller's text. At most kMaxNesting (object.h) levels; what
 // parse_json accepts has fewer.
-Value from_json(const json::value& value, bool caller);
+Value from_json(const json::value& value, bool caller, std::int32_t source = 0);
 
 // Python's ==.
 bool equal(const Value& a, const Value& b);

@@ -50,10 +50,10 @@ std::vector<std::string> constraint_bodies(const std::string& base) {
 
 std::map<std::string, Fields> all_fields() {
   std::map<std::string, Fields> out;
-  out["/tokenize"] = {
-      R"("add_special":true)",
-      {"content", "text", "prompt", "add_special", "with_pieces", "model"},
-      {R"({"with_pieces":true,"content":@})", R"({"parse_special":true,"content":@})"}};
+  out["/tokenize"] = {R"("add_special":true)",
+                      {"content", "text", "prompt", "add_special", "with_pieces", "trace", "model"},
+                      {R"({"with_pieces":true,"content":@})", R"({"trace":true,"content":@})",
+                       R"({"parse_special":true,"content":@})"}};
   out["/detokenize"] = {R"("skip_special":true)", {"tokens", "skip_special", "model"}, {}};
   out["/v1/embeddings"] = {R"("input":"a")",
                            {"input", "model", "dimensions", "encoding_format", "pooling",
@@ -91,10 +91,13 @@ std::map<std::string, Fields> all_fields() {
   render.bodies.push_back(
       fmt::format(R"({{{},{},"tool_choice":{{"type":"function","function":{{"name":@}}}}}})",
                   chat.base, kTools));
+  Fields spans = render;
+  spans.fields.push_back("spans");
+  for (std::string body : render.bodies) spans.bodies.push_back(body.insert(1, R"("spans":true,)"));
   chat.bodies.insert(chat.bodies.end(), render.bodies.begin(), render.bodies.end());
   out["/v1/completions"] = completions;
   out["/v1/chat/completions"] = chat;
-  out["/apply-template"] = render;
+  out["/apply-template"] = spans;
   return out;
 }
 

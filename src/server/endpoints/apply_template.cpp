@@ -1,5 +1,6 @@
-// POST /apply-template: the prompt of a chat request, without running it.
-#include "server/answer/pieces.h"
+// POST /apply-template: the prompt of a chat request, without running it; with "spans", which
+// message gave which part of it.
+#include "server/answer/explanation_json.h"
 #include "server/request/chat_request.h"
 
 namespace vitrine {
@@ -11,12 +12,19 @@ Reply apply_template(const Api& api, const HttpRequest& http) {
   JsonFields fields(body.get_object());
   ChatInput input = read_chat_input(fields);
   input.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
+  const bool spans = fields.boolean("spans").value_or(false);
   if (api.chat == nullptr) fields.fail("messages", "the model has no tokenizer, so it has no chat");
   // The rest of a chat request makes no difference to its prompt.
   fields.ignore_rest();
   if (auto error = fields.close()) return *error;
   auto prompt = api.chat->prompt(input);
   if (!prompt.ok()) return template_error(prompt.error());
+  std::optional<PromptSpans> whose;
+  if (spans) {
+    auto found = prompt_spans(*prompt, input.messages, *api.tokenizer);
+    if (!found.ok()) return bad_field("messages", "messages: with spans " + found.error().message);
+    whose = std::move(*found);
+  }
   auto text = std::make_shared<const std::string>(prompt->text.view());
   auto ids = std::make_shared<const std::vector<std::int32_t>>(std::move(prompt->ids));
   Pieces out;
@@ -24,8 +32,11 @@ Reply apply_template(const Api& api, const HttpRequest& http) {
   out.list(ids->size(), [ids](std::string& to, std::size_t i) {
     fmt::format_to(std::back_inserter(to), "{}", (*ids)[i]);
   });
-  out.add(",\"template\":" + to_json(json::value(api.chat->origin())) + "}");
-  return reply_in_pieces(std::move(out), text->size() + ids->capacity() * sizeof(std::int32_t));
+  out.add(",\"template\":" + to_json(json::value(api.chat->origin())));
+  std::size_t held = text->size() + ids->capacity() * sizeof(std::int32_t);
+  if (whose) held += add_spans(out, std::move(*whose));
+  out.add("}");
+  return reply_in_pieces(std::move(out), held);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// POST /tokenize: text to token ids.
+// POST /tokenize: text to token ids; with "trace", how they came about.
+#include "server/answer/explanation_json.h"
 #include "server/answer/pieces.h"
 #include "server/request/json_fields.h"
 #include "tokenizer/tokenizer.h"
@@ -11,17 +12,22 @@ Reply tokenize(const Api& api, const HttpRequest& http) {
   if (auto error = parse_body(http.body, parsed)) return *error;
   JsonFields fields(parsed.get_object());
   std::optional<std::string> text;
+  const char* field = "content";
   for (const char* name : {"content", "text", "prompt"}) {
     auto found = fields.text(name);
     if (found && text)
       fields.fail(name, "found beside another text, allowed only one of content, text, prompt");
-    if (found) text = std::move(found);
+    if (found) text = std::move(found), field = name;
   }
   if (!text) fields.fail("content", "found nothing, allowed a string");
   EncodeOptions options;
   options.add_special = fields.boolean("add_special").value_or(true);
   options.parse_special = fields.boolean("parse_special").value_or(false);
   bool pieces = fields.boolean("with_pieces").value_or(false);
+  bool trace = fields.boolean("trace").value_or(false);
+  if (trace && text && text->size() > Tokenizer::kMostExplained)
+    fields.fail(field, fmt::format("found {} bytes, allowed up to {} with trace", text->size(),
+                                   Tokenizer::kMostExplained));
   fields.ignore({"model"});
   if (auto error = fields.close()) return *error;
   if (api.tokenizer == nullptr) return no_tokenizer();
@@ -36,8 +42,14 @@ Reply tokenize(const Api& api, const HttpRequest& http) {
     out.add(",\"pieces\":").list(ids->size(), [ids, &api](std::string& to, std::size_t i) {
       append_json(to, api.tokenizer->piece((*ids)[i]));
     });
+  std::size_t held = ids->capacity() * sizeof(std::int32_t);
+  if (trace) {
+    auto told = api.tokenizer->explain(*text, options);
+    if (!told.ok()) return bad_field(field, fmt::format("{}: {}", field, told.error().message));
+    held += add_explanation(out, std::move(*told));
+  }
   out.add("}");
-  return reply_in_pieces(std::move(out), ids->capacity() * sizeof(std::int32_t));
+  return reply_in_pieces(std::move(out), held);
 }
 
 }  // namespace
