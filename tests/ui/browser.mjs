@@ -7,7 +7,7 @@ import { chromium } from "playwright-core";
 import { Server, slow } from "./server.mjs";
 
 export { Server, slow };
-export const views = ["#/ask", "#/request", "#/engine", "#/lab", "#/lab/tokens", "#/journey", "#/journey/1", "#/model"];
+export const views = ["#/ask", "#/request", "#/engine", "#/lab", "#/lab/tokens", "#/journey", "#/journey/1", "#/journey/2", "#/model"];
 export const widths = [320, 768, 1280, 1920];
 export const themes = ["light", "dark"];
 export const shots = process.env.VITRINE_SHOTS ?? "shots";
@@ -91,7 +91,7 @@ export async function visit(page, view, label) {
   await page.evaluate((to) => (location.hash = to), hash);
   const ready = {
     "#/ask": "[role=listbox] [role=option]", "#/request": "main table", "#/engine": "main canvas, main .empty",
-    "#/lab": "main li a", "#/lab/tokens": "main h1", "#/journey": "main li a", "#/model": ".pieces .token",
+    "#/lab": "main li a", "#/lab/tokens": "main .chip", "#/journey": "main li a", "#/model": ".pieces .token",
   };
   await page.locator(ready[view] ?? (view.startsWith("#/journey/") ? "main [role=figure], main .empty" : "main canvas")).first().waitFor();
 }

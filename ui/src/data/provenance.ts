@@ -133,6 +133,19 @@ export const fields = {
   'text.tokens': field('tokens', 'measured', 'Counted by the server’s tokenizer.'),
   'text.characters': field('count', 'measured', 'Characters of the text, as Unicode counts them.'),
   'text.ratio': field('count', 'computed', 'Characters by tokens.'),
+  'text.bytes': field('bytes', 'measured', 'Bytes of the text after normalization, in UTF-8.'),
+  'text.words': field('count', 'measured', 'Pieces that the pre-tokenizer cuts the text into; each becomes tokens on its own.'),
+  // A word that becomes tokens.
+  'word.number': field('plain', 'measured', 'Which piece of the text, counted from zero.'),
+  'word.letters': field('count', 'computed', 'Counted by this browser, as a reader counts letters.'),
+  'merge.number': field('plain', 'computed', 'Merges done, in the order in which the tokenizer does them.'),
+  'merge.count': field('count', 'measured', 'Merges that the tokenizer does in this word.'),
+  'merge.start': field('count', 'measured', 'Parts of the word.'),
+  'merge.rank': field('plain', 'measured', 'Place of the pair in the tokenizer’s list of merges; the lowest goes first.'),
+  'candidate.score': field('logprob', 'measured', 'Score of the token, from the tokenizer’s file.'),
+  'candidate.total': field('logprob', 'computed', 'Sum of the scores of the best way up to here.'),
+  'candidate.left_out': field('count', 'measured', 'Candidates that the server did not send.'),
+  'span.message': field('plain', 'measured', 'Which message of the conversation, counted from zero.'),
 } satisfies Record<string, Field>;
 
 export type FieldName = keyof typeof fields;

@@ -9,7 +9,7 @@ export interface Chapter {
 }
 export const chapters: Chapter[] = [
   {id: '1', title: 'Enter', says: 'Most of a wait is not arithmetic.', load: () => import('./01-enter.svelte')},
-  {id: '2', title: 'Tokens', says: 'The model reads integers.'},
+  {id: '2', title: 'Tokens', says: 'The model reads integers.', load: () => import('./02-tokens.svelte')},
   {id: '2b', title: 'Vectors', says: 'An integer picks a row of a table, and its place turns it.'},
   {id: '3', title: 'The loop', says: 'Scores are reshaped, one token is drawn, appended, again.', load: () => import('./03-loop.svelte')},
   {id: '4', title: 'Two phases', says: 'One wide pass, then a thin stream.'},
