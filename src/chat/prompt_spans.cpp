@@ -35,7 +35,7 @@ Result<PromptSpans> prompt_spans(const ChatPrompt& prompt, const std::vector<Cha
                                  const Tokenizer& tokenizer) {
   std::vector<ByteSpan> words;
   for (const jinja::Span& span : prompt.text.caller()) words.push_back({span.begin, span.end});
-  VT_TRY(Explanation told, tokenizer.place(prompt.text.view(), {.add_special = false}, words));
+  VT_TRY(TextExplanation told, tokenizer.place(prompt.text.view(), {.add_special = false}, words));
   PromptSpans out;
   std::vector<PlacedToken> specials;  // those that were spelt; unknown words are no markers
   std::size_t source = 0;

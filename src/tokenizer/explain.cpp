@@ -16,7 +16,8 @@ constexpr std::size_t kMostGrowth = 8;
 
 class Telling {
  public:
-  Telling(const TokenizerParts& parts, bool special, bool steps, std::size_t most, Explanation& out)
+  Telling(const TokenizerParts& parts, bool special, bool steps, std::size_t most,
+          TextExplanation& out)
       : parts_(parts), special_(special), steps_(steps), most_(most), out_(out) {}
 
   // False: the normalized text is longer than allowed.
@@ -87,7 +88,7 @@ class Telling {
       return;
     }
     placed(word.start);
-    for (Candidate& candidate : word.candidates) candidate.begin += by, candidate.end += by;
+    for (TokenCandidate& candidate : word.candidates) candidate.begin += by, candidate.end += by;
   }
 
   // Of the tokens of words from `first` on, which were made of `text`, at `from` in the whole text.
@@ -102,7 +103,7 @@ class Telling {
   const TokenizerParts& parts_;
   bool special_, steps_;
   std::size_t most_;
-  Explanation& out_;
+  TextExplanation& out_;
 };
 
 Error too_long(std::size_t found, std::size_t most) {
@@ -136,7 +137,7 @@ const char* word_way_name(WordWay way) {
   return "";
 }
 
-std::vector<std::int32_t> Explanation::ids() const {
+std::vector<std::int32_t> TextExplanation::ids() const {
   std::vector<std::int32_t> out = prefix;
   for (const ExplainedWord& word : words)
     for (const PlacedToken& token : word.tokens) out.push_back(token.id);
@@ -144,9 +145,9 @@ std::vector<std::int32_t> Explanation::ids() const {
   return out;
 }
 
-Result<Explanation> Tokenizer::explain(std::string_view text, EncodeOptions options) const {
+Result<TextExplanation> Tokenizer::explain(std::string_view text, EncodeOptions options) const {
   if (text.size() > kMostExplained) return too_long(text.size(), kMostExplained);
-  Explanation out;
+  TextExplanation out;
   if (options.add_special) out.prefix = parts_->prefix, out.suffix = parts_->suffix;
   const std::string clean = utf8_valid(text) ? std::string(text) : utf8_sanitize(text);
   std::vector<AddedTokens::Segment> segments;
@@ -157,10 +158,10 @@ Result<Explanation> Tokenizer::explain(std::string_view text, EncodeOptions opti
   return out;
 }
 
-Result<Explanation> Tokenizer::place(std::string_view text, EncodeOptions options,
-                                     std::span<const ByteSpan> words) const {
+Result<TextExplanation> Tokenizer::place(std::string_view text, EncodeOptions options,
+                                         std::span<const ByteSpan> words) const {
   if (text.size() > kMostPlaced) return too_long(text.size(), kMostPlaced);
-  Explanation out;
+  TextExplanation out;
   if (options.add_special) out.prefix = parts_->prefix, out.suffix = parts_->suffix;
   const bool valid = utf8_valid(text);
   const std::string clean = valid ? std::string(text) : utf8_sanitize(text);

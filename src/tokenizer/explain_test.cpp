@@ -78,7 +78,7 @@ void check(const Tokenizer& tokenizer, const std::string& text, EncodeOptions op
     }
     double total = 0;
     std::size_t place = word.begin;
-    for (const Candidate& candidate : word.candidates) {
+    for (const TokenCandidate& candidate : word.candidates) {
       if (!candidate.chosen) continue;
       EXPECT_EQ(candidate.begin, place);
       total += candidate.score;

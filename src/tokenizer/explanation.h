@@ -28,7 +28,7 @@ struct DoneMerge {
 };
 
 // A token that could end where it does, with the best way to its beginning.
-struct Candidate {
+struct TokenCandidate {
   std::size_t begin, end;
   std::int32_t id;      // kNoToken: a character that no token covers
   double score, total;  // of the token; of the whole way to its end
@@ -50,14 +50,14 @@ struct ExplainedWord {
   WordWay way = WordWay::kMerges;
   std::vector<PlacedToken> start;
   std::vector<DoneMerge> merges;
-  std::vector<Candidate> candidates;  // by their ends; the best kMostCandidates of each
-  std::size_t left_out = 0;           // candidates that were not kept
-  std::vector<PlacedToken> tokens;    // what the word became
+  std::vector<TokenCandidate> candidates;  // by their ends; the best kMostCandidates of each
+  std::size_t left_out = 0;                // candidates that were not kept
+  std::vector<PlacedToken> tokens;         // what the word became
 
   static constexpr std::size_t kMostCandidates = 8;
 };
 
-struct Explanation {
+struct TextExplanation {
   std::string normalized;
   std::vector<std::int32_t> prefix, suffix;  // BOS, EOS and their like, around the text
   std::vector<ExplainedWord> words;

@@ -20,7 +20,7 @@
 
 namespace vitrine {
 
-struct Explanation;
+struct TextExplanation;
 struct TokenizerParts;
 class WordCaches;
 
@@ -62,12 +62,12 @@ class Tokenizer {
   // What `encode` did, word by word and merge by merge. Slow, and for texts of up to
   // kMostExplained bytes: kTooLarge above. explanation.h has what it tells.
   static constexpr std::size_t kMostExplained = std::size_t{64} << 10;
-  Result<Explanation> explain(std::string_view text, EncodeOptions options = {}) const;
+  Result<TextExplanation> explain(std::string_view text, EncodeOptions options = {}) const;
   // Only which bytes became which tokens (`tokens` and `sources`), for the second form of `encode`
   // and up to kMostPlaced bytes.
   static constexpr std::size_t kMostPlaced = std::size_t{1} << 20;
-  Result<Explanation> place(std::string_view text, EncodeOptions options,
-                            std::span<const ByteSpan> words) const;
+  Result<TextExplanation> place(std::string_view text, EncodeOptions options,
+                                std::span<const ByteSpan> words) const;
   // The text of a whole sequence, always valid UTF-8. Ids outside the vocabulary are skipped.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special = false) const;
   // One token for display: its raw bytes (maybe part of a character), special tokens by their

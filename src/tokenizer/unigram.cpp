@@ -114,13 +114,13 @@ void Unigram::explain(std::string_view word, std::vector<ExplainedWord>& out) co
   told.end = word.size();
   told.way = WordWay::kLattice;
   // Of each end the best, in descending order; of equals the first, as encoding keeps it.
-  std::vector<std::vector<Candidate>> ends(word.size() + 1);
+  std::vector<std::vector<TokenCandidate>> ends(word.size() + 1);
   search(
       word,
       [&](std::size_t from, std::size_t to, std::int32_t token, double score, double total) {
-        std::vector<Candidate>& list = ends[to];
+        std::vector<TokenCandidate>& list = ends[to];
         auto at = std::upper_bound(list.begin(), list.end(), total,
-                                   [](double t, const Candidate& c) { return t > c.total; });
+                                   [](double t, const TokenCandidate& c) { return t > c.total; });
         if (list.size() == ExplainedWord::kMostCandidates) {
           ++told.left_out;
           if (at == list.end()) return;
@@ -135,7 +135,7 @@ void Unigram::explain(std::string_view word, std::vector<ExplainedWord>& out) co
       });
   for (std::size_t end = word.size(); end > 0; end = ends[end].front().begin)
     ends[end].front().chosen = true;
-  for (std::vector<Candidate>& list : ends)
+  for (std::vector<TokenCandidate>& list : ends)
     told.candidates.insert(told.candidates.end(), list.begin(), list.end());
 }
 

@@ -38,7 +38,7 @@ void write_word(std::string& to, const ExplainedWord& word) {
       write(to, "[{},{},{},{}]", merge.left, merge.right, number_text(merge.rank), merge.id);
     });
   } else if (word.way == WordWay::kLattice) {
-    write_list(to, "candidates", word.candidates, [&](const Candidate& c) {
+    write_list(to, "candidates", word.candidates, [&](const TokenCandidate& c) {
       write(to, "[{},{},{},{},{},{}]", c.begin, c.end, id_text(c.id), number_text(c.score),
             number_text(c.total), c.chosen);
     });
@@ -55,7 +55,7 @@ void write_word(std::string& to, const ExplainedWord& word) {
 std::size_t bytes_of(const ExplainedWord& word) {
   return sizeof(word) + (word.start.capacity() + word.tokens.capacity()) * sizeof(PlacedToken) +
          word.merges.capacity() * sizeof(DoneMerge) +
-         word.candidates.capacity() * sizeof(Candidate);
+         word.candidates.capacity() * sizeof(TokenCandidate);
 }
 
 void add_spans(Pieces& out, const char* name, std::shared_ptr<const PromptSpans> held,
@@ -70,8 +70,8 @@ void add_spans(Pieces& out, const char* name, std::shared_ptr<const PromptSpans>
 
 }  // namespace
 
-std::size_t add_explanation(Pieces& out, Explanation explanation) {
-  auto told = std::make_shared<const Explanation>(std::move(explanation));
+std::size_t add_explanation(Pieces& out, TextExplanation explanation) {
+  auto told = std::make_shared<const TextExplanation>(std::move(explanation));
   std::string around;
   write_list(around, "prefix", told->prefix, [&](std::int32_t id) { write(around, "{}", id); });
   write_list(around, "suffix", told->suffix, [&](std::int32_t id) { write(around, "{}", id); });

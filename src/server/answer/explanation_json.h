@@ -8,7 +8,7 @@
 namespace vitrine {
 
 // ,"normalized":..,"prefix":..,"suffix":..,"words":[..] Returns the bytes that the pieces keep.
-std::size_t add_explanation(Pieces& out, Explanation explanation);
+std::size_t add_explanation(Pieces& out, TextExplanation explanation);
 // ,"spans":[..],"token_spans":[..],"token_bytes":[..]
 std::size_t add_spans(Pieces& out, PromptSpans spans);
 
