@@ -44,15 +44,15 @@ double score_of(std::uint32_t rank) {
 // Merges as encoding does and writes down what happened. A symbol keeps the place of its first start
 // symbol, so those between it and the next one left are what it was made of.
 template <typename Pair, typename Rank>
-void merge_and_tell(std::vector<Symbol>& symbols, std::size_t base, Pair&& pair, Rank&& rank,
-                    ExplainedWord& out) {
+void merge_and_tell(std::vector<Symbol>& symbols, std::size_t base, bool steps, Pair&& pair,
+                    Rank&& rank, ExplainedWord& out) {
   // Marks that only the vocabulary spells (of a word's last symbol) are no bytes of the word.
   for (const Symbol& symbol : symbols)
     out.start.push_back({std::min(base + symbol.begin, out.end),
                          std::min(base + symbol.begin + symbol.length, out.end), symbol.id});
   link(symbols);
   auto note = [&](std::uint32_t left, std::uint32_t right) {
-    out.merges.push_back({left, right, rank(symbols[left]), symbols[left].merged});
+    if (steps) out.merges.push_back({left, right, rank(symbols[left]), symbols[left].merged});
   };
   if (symbols.size() < kLongWord) {
     std::vector<std::uint64_t> heap;
@@ -240,14 +240,14 @@ void Bpe::encode_word(std::string_view word, WordScratch& scratch,
     out.push_back(scratch.symbols[i].id);
 }
 
-void Bpe::explain(std::string_view word, std::vector<ExplainedWord>& out) const {
-  if (!by_words_) return explain_word(word, 0, out);
+void Bpe::explain(std::string_view word, bool steps, std::vector<ExplainedWord>& out) const {
+  if (!by_words_) return explain_word(word, 0, steps, out);
   for_each_marked_word(word, [&](std::string_view part) {
-    explain_word(part, static_cast<std::size_t>(part.data() - word.data()), out);
+    explain_word(part, static_cast<std::size_t>(part.data() - word.data()), steps, out);
   });
 }
 
-void Bpe::explain_word(std::string_view word, std::size_t base,
+void Bpe::explain_word(std::string_view word, std::size_t base, bool steps,
                        std::vector<ExplainedWord>& out) const {
   WordScratch scratch;
   ExplainedWord& told = out.emplace_back();
@@ -260,7 +260,7 @@ void Bpe::explain_word(std::string_view word, std::size_t base,
   }
   seed(word, scratch);
   merge_and_tell(
-      scratch.symbols, base, [&](Symbol& left, const Symbol& right) { pair(left, right); },
+      scratch.symbols, base, steps, [&](Symbol& left, const Symbol& right) { pair(left, right); },
       [](const Symbol& left) { return static_cast<double>(left.rank); }, told);
 }
 
@@ -324,21 +324,21 @@ void ScoreBpe::encode_word(std::string_view word, WordScratch& scratch,
   }
 }
 
-void ScoreBpe::explain(std::string_view word, std::vector<ExplainedWord>& out) const {
-  if (!by_words_) return explain_word(word, 0, out);
+void ScoreBpe::explain(std::string_view word, bool steps, std::vector<ExplainedWord>& out) const {
+  if (!by_words_) return explain_word(word, 0, steps, out);
   for_each_marked_word(word, [&](std::string_view part) {
-    explain_word(part, static_cast<std::size_t>(part.data() - word.data()), out);
+    explain_word(part, static_cast<std::size_t>(part.data() - word.data()), steps, out);
   });
 }
 
-void ScoreBpe::explain_word(std::string_view word, std::size_t base,
+void ScoreBpe::explain_word(std::string_view word, std::size_t base, bool steps,
                             std::vector<ExplainedWord>& out) const {
   std::vector<Symbol> symbols;
   ExplainedWord& told = out.emplace_back();
   told.begin = base, told.end = base + word.size();
   seed(word, symbols);
   merge_and_tell(
-      symbols, base, [&](Symbol& left, const Symbol& right) { pair(word, left, right); },
+      symbols, base, steps, [&](Symbol& left, const Symbol& right) { pair(word, left, right); },
       [](const Symbol& left) { return score_of(left.rank); }, told);
   std::vector<PlacedToken> merged = std::move(told.tokens);
   told.tokens.clear();

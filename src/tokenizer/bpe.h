@@ -35,7 +35,7 @@ class Bpe : public WordModel {
 
   void encode(std::string_view word, WordScratch& scratch,
               std::vector<std::int32_t>& out) const override;
-  void explain(std::string_view word, std::vector<ExplainedWord>& out) const override;
+  void explain(std::string_view word, bool steps, std::vector<ExplainedWord>& out) const override;
 
  private:
   struct Merge {
@@ -48,7 +48,8 @@ class Bpe : public WordModel {
   bool take_whole(std::string_view word, WordScratch& scratch, std::int32_t& id) const;
   void seed(std::string_view word, WordScratch& scratch) const;
   void pair(Symbol& left, const Symbol& right) const;
-  void explain_word(std::string_view word, std::size_t base, std::vector<ExplainedWord>& out) const;
+  void explain_word(std::string_view word, std::size_t base, bool steps,
+                    std::vector<ExplainedWord>& out) const;
   void seed_bytes(std::string_view word, std::vector<Symbol>& symbols) const;
   void seed_chars(std::string_view word, WordScratch& scratch) const;
   bool push_bytes(std::string_view text, std::uint32_t at, std::vector<Symbol>& symbols) const;
@@ -67,14 +68,15 @@ class ScoreBpe : public WordModel {
   ScoreBpe(const Vocab& vocab, const std::vector<float>& scores, std::int32_t unknown);
   void encode(std::string_view word, WordScratch& scratch,
               std::vector<std::int32_t>& out) const override;
-  void explain(std::string_view word, std::vector<ExplainedWord>& out) const override;
+  void explain(std::string_view word, bool steps, std::vector<ExplainedWord>& out) const override;
 
  private:
   void encode_word(std::string_view word, WordScratch& scratch,
                    std::vector<std::int32_t>& out) const;
   void seed(std::string_view word, std::vector<Symbol>& symbols) const;
   void pair(std::string_view word, Symbol& left, const Symbol& right) const;
-  void explain_word(std::string_view word, std::size_t base, std::vector<ExplainedWord>& out) const;
+  void explain_word(std::string_view word, std::size_t base, bool steps,
+                    std::vector<ExplainedWord>& out) const;
   // Calls add(token, offset) for the tokens of bytes that are none together.
   template <typename Add>
   void spell(std::string_view bytes, Add&& add) const;

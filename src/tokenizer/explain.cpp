@@ -71,7 +71,7 @@ class Telling {
     for (Span span : words) {
       std::string_view word = std::string_view(cut).substr(span.begin, span.end - span.begin);
       const std::size_t first = out_.words.size();
-      parts_.model->explain(word, out_.words);
+      parts_.model->explain(word, steps_, out_.words);
       for (std::size_t i = first; i < out_.words.size(); ++i)
         move(out_.words[i], base + span.begin);
     }

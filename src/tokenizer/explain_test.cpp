@@ -213,7 +213,7 @@ TEST(ExplainMerges, FollowScores) {
     Ids ids, told_ids;
     model.encode(text, scratch, ids);
     std::vector<ExplainedWord> told;
-    model.explain(text, told);
+    model.explain(text, true, told);
     for (const ExplainedWord& word : told) {
       for (const PlacedToken& token : word.tokens) told_ids.push_back(token.id);
       for (const DoneMerge& merge : word.merges)

@@ -34,8 +34,9 @@ class WordModel {
   virtual void encode(std::string_view word, WordScratch& scratch,
                       std::vector<std::int32_t>& out) const = 0;
   // The same word, with what happened to it: one entry, or several where the model cuts it further.
-  // Their places count from the beginning of `word`.
-  virtual void explain(std::string_view word, std::vector<ExplainedWord>& out) const = 0;
+  // Their places count from the beginning of `word`. Without `steps` only the tokens are told.
+  virtual void explain(std::string_view word, bool steps,
+                       std::vector<ExplainedWord>& out) const = 0;
 };
 
 }  // namespace vitrine

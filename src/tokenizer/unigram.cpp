@@ -109,10 +109,16 @@ void Unigram::encode(std::string_view word, WordScratch&, std::vector<std::int32
       [&](std::int32_t id, std::size_t, std::size_t) { out.push_back(id); });
 }
 
-void Unigram::explain(std::string_view word, std::vector<ExplainedWord>& out) const {
+void Unigram::explain(std::string_view word, bool steps, std::vector<ExplainedWord>& out) const {
   ExplainedWord& told = out.emplace_back();
   told.end = word.size();
   told.way = WordWay::kLattice;
+  auto add = [&](std::int32_t id, std::size_t begin, std::size_t end) {
+    told.tokens.push_back({begin, end, id});
+  };
+  if (!steps)
+    return search(
+        word, [](std::size_t, std::size_t, std::int32_t, double, double) {}, add);
   // Of each end the best, in descending order; of equals the first, as encoding keeps it.
   std::vector<std::vector<TokenCandidate>> ends(word.size() + 1);
   search(
@@ -130,9 +136,7 @@ void Unigram::explain(std::string_view word, std::vector<ExplainedWord>& out) co
           list.insert(at, {from, to, token, score, total, false});
         }
       },
-      [&](std::int32_t id, std::size_t begin, std::size_t end) {
-        told.tokens.push_back({begin, end, id});
-      });
+      add);
   for (std::size_t end = word.size(); end > 0; end = ends[end].front().begin)
     ends[end].front().chosen = true;
   for (std::vector<TokenCandidate>& list : ends)

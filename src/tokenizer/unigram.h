@@ -22,7 +22,7 @@ class Unigram : public WordModel {
           bool user_defined_free);
   void encode(std::string_view word, WordScratch& scratch,
               std::vector<std::int32_t>& out) const override;
-  void explain(std::string_view word, std::vector<ExplainedWord>& out) const override;
+  void explain(std::string_view word, bool steps, std::vector<ExplainedWord>& out) const override;
 
  private:
   // Calls add(token, from, to) for the tokens of text that no token covers.

@@ -59,7 +59,7 @@ void WordPiece::encode(std::string_view word, WordScratch&, std::vector<std::int
   if (unknown_ != kNoToken) out.push_back(unknown_);
 }
 
-void WordPiece::explain(std::string_view word, std::vector<ExplainedWord>& out) const {
+void WordPiece::explain(std::string_view word, bool, std::vector<ExplainedWord>& out) const {
   ExplainedWord& told = out.emplace_back();
   told.end = word.size();
   bool known = match(word, [&](std::int32_t id, std::size_t begin, std::size_t end) {
@@ -78,7 +78,7 @@ void WordLevel::encode(std::string_view word, WordScratch&, std::vector<std::int
   if (id != kNoToken) out.push_back(id);
 }
 
-void WordLevel::explain(std::string_view word, std::vector<ExplainedWord>& out) const {
+void WordLevel::explain(std::string_view word, bool, std::vector<ExplainedWord>& out) const {
   ExplainedWord& told = out.emplace_back();
   told.end = word.size();
   std::int32_t id = vocab_.find_plain(word);

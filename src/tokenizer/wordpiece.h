@@ -18,7 +18,7 @@ class WordPiece : public WordModel {
             std::int32_t unknown);
   void encode(std::string_view word, WordScratch& scratch,
               std::vector<std::int32_t>& out) const override;
-  void explain(std::string_view word, std::vector<ExplainedWord>& out) const override;
+  void explain(std::string_view word, bool steps, std::vector<ExplainedWord>& out) const override;
 
  private:
   // Calls matched(token, begin, end) for the longest token at each place. False: at some place there
@@ -35,7 +35,7 @@ class WordLevel : public WordModel {
  public:
   WordLevel(const Vocab& vocab, std::int32_t unknown) : vocab_(vocab), unknown_(unknown) {}
   void encode(std::string_view word, WordScratch&, std::vector<std::int32_t>& out) const override;
-  void explain(std::string_view word, std::vector<ExplainedWord>& out) const override;
+  void explain(std::string_view word, bool steps, std::vector<ExplainedWord>& out) const override;
 
  private:
   const Vocab& vocab_;
