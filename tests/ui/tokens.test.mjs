@@ -83,7 +83,7 @@ served("the page shows the API's tokens and merges", async (server) => {
   assert.deepEqual(await parts(), word.ids);
   await figure.getByRole("slider").focus();
   for (let i = 0; i < word.merges.length; ++i) await page.keyboard.press("[");
-  await figure.getByText("byte by byte").waitFor();
+  await figure.getByText(/byte by byte|character by character/).waitFor();
   assert.deepEqual(await parts(), word.start.map(([, , id]) => id));
   const symbols = word.start.map(([, , id], at) => ({ at, id }));
   for (const [left, , , id] of word.merges) {
@@ -141,7 +141,7 @@ served("a conversation's parts are the API's", async (server) => {
   const figure = page.getByRole("figure", { name: "A conversation is one text" });
   await figure.locator(".prompt .token").first().waitFor();
   const messages = await figure.locator(".messages li").evaluateAll((list) => list.map((item) =>
-    ({ role: item.querySelector("select").value, content: item.querySelector("input").value })));
+    ({ role: item.querySelector("select").value, content: item.querySelector("textarea").value })));
   assert.equal(messages[0].content, "Hello 🦊 <|im_end|> there");
   const told = await server.json("/apply-template", { messages, spans: true });
   const bytes = Buffer.from(told.prompt);
@@ -153,7 +153,7 @@ served("a conversation's parts are the API's", async (server) => {
   }
   for (const [i, message] of messages.entries()) {
     const own = told.spans.filter((s) => s.message === i);
-    assert.equal(own.map((s) => bytes.subarray(s.begin, s.end).toString()).join(""), message.content.trim());
+    assert.equal(own.map((s) => bytes.subarray(s.begin, s.end).toString()).join("").trim(), message.content.trim());
     assert.ok(own.every((s) => s.kind === message.role));
   }
   await figure.getByRole("button", { name: "Table" }).click();
@@ -176,7 +176,7 @@ served("the chapter goes from beat to beat by keyboard, and every Do shows somet
       await page.keyboard.press("Enter");
     }
     await figure.locator(".chip, .part, .letters button, .prompt .token").first().waitFor();
-    if (beat === 1) await figure.getByText("byte by byte").waitFor();
+    if (beat === 1) await figure.getByText(/byte by byte|character by character/).waitFor();
     await page.evaluate(() => document.activeElement?.blur());
     await page.keyboard.press("]");
   }
