@@ -9,11 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "tokenizer/vocab.h"
-
 namespace vitrine {
 
-// Bytes [begin, end) with a token; kNoToken: they are none (yet).
+// Bytes [begin, end) with a token; -1: they are none (yet).
 struct PlacedToken {
   std::size_t begin, end;
   std::int32_t id;
@@ -30,7 +28,7 @@ struct DoneMerge {
 // A token that could end where it does, with the best way to its beginning.
 struct TokenCandidate {
   std::size_t begin, end;
-  std::int32_t id;      // kNoToken: a character that no token covers
+  std::int32_t id;      // -1: a character that no token covers
   double score, total;  // of the token; of the whole way to its end
   bool chosen;          // part of the best way through the word
 };

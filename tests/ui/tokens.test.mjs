@@ -71,7 +71,7 @@ served("the page shows the API's tokens and merges", async (server) => {
     assert.deepEqual(await shown(page), told.tokens, text);
   }
   const told = await trace(server, texts.plain);
-  const most = told.words.reduce((best, word, i) => (word.merges.length > told.words[best].merges.length ? i : best), 0);
+  const most = told.words.reduce((best, word, i) => ((word.merges?.length ?? 0) > (told.words[best].merges?.length ?? 0) ? i : best), 0);
   const word = told.words[most], figure = page.getByRole("figure", { name: "How the word became tokens" });
   await figure.getByRole("button", { name: "Table" }).click();
   const rows = await figure.locator("tbody tr").evaluateAll((list) => list.map((row) => [...row.children].map((cell) => cell.textContent)));

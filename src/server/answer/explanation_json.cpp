@@ -21,7 +21,7 @@ void write_list(std::string& to, const char* name, const List& list, One&& one) 
   to += ']';
 }
 
-std::string id_text(std::int32_t id) { return id == kNoToken ? "null" : std::to_string(id); }
+std::string id_text(std::int32_t id) { return id < 0 ? "null" : std::to_string(id); }
 // Scores of a file may be infinite, which JSON cannot write.
 std::string number_text(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "null";
