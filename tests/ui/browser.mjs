@@ -58,9 +58,9 @@ export async function close(page) {
 export function with_server(...flags) {
   let server;
   after(() => server?.stop());
-  return (name, run) => test(name, async () => {
+  return (name, run) => test(name, async (t) => {
     server ??= await Server.spawn(flags);
-    await run(server);
+    await run(server, t);
   });
 }
 
@@ -90,8 +90,31 @@ export async function visit(page, view, label) {
   const hash = view === "#/ask" ? `#/ask?req=${label}` : view;
   await page.evaluate((to) => (location.hash = to), hash);
   const ready = {
-    "#/ask": "[role=listbox] [role=option]", "#/request": "main table", "#/engine": "main canvas, main .empty",
+    "#/ask": "[role=listbox] [role=option]", "#/request": "main table", "#/engine": "main canvas",
     "#/lab": "main li a", "#/lab/tokens": "main .chip", "#/journey": "main li a", "#/model": ".pieces .token",
   };
   await page.locator(ready[view] ?? (view.startsWith("#/journey/") ? "main [role=figure], main .empty" : "main canvas")).first().waitFor();
+}
+
+// What a figure's JSON button copies.
+export async function figure_json(page, name) {
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.getByRole("button", { name: `JSON of ${name}` }).click();
+  await page.getByRole("button", { name: `Copied of ${name}` }).waitFor();
+  const text = await page.evaluate(() => navigator.clipboard.readText());
+  await page.getByRole("button", { name: `JSON of ${name}` }).waitFor();
+  return JSON.parse(text);
+}
+
+// Whether the server has the stream; a test of it is left out where not.
+export async function streams(server, t) {
+  const there = (await server.json("/api/snapshot?full=1")).seq !== undefined;
+  if (!there) t.skip("the server has no /api/trace");
+  return there;
+}
+
+// The engine's view at the moment of a snapshot that was just taken: paused there.
+export async function at_moment(page, seq) {
+  await page.evaluate((to) => (location.hash = `#/engine?seq=${to}`), seq);
+  await page.locator(`.engine[data-seq="${seq}"]`).waitFor();
 }

@@ -108,32 +108,6 @@ served("Engine shows what runs, Model what the server has", async (server) => {
   await close(page);
 });
 
-served("pages and block tables are the API's", async (server) => {
-  const page = await open(server, { path: "/#/engine" });
-  const words = "Once upon a time there was an old house by the sea, and in it lived a man with a dog. ".repeat(2);
-  const stop = new AbortController();
-  const running = fetch(`${server.url}/v1/completions`, { method: "POST", signal: stop.signal,
-    body: JSON.stringify({ prompt: words, n: 4, max_tokens: 1800, ignore_eos: true, seed: 3 }) }).catch(() => {});
-  const figure = page.getByRole("figure", { name: "Pages of the KV cache" });
-  await figure.getByRole("button", { name: "Table" }).click();
-  await figure.getByRole("row", { name: /^#/ }).nth(3).waitFor();
-  await page.getByRole("button", { name: "Pause" }).click();
-  const shown = await figure.locator(".tables tbody tr").evaluateAll((rows) => rows.map((row) =>
-    [Number(row.children[0].textContent.slice(1)), [...row.children[2].querySelectorAll(".num")].map((n) => Number(n.textContent))]));
-  const { tables } = await server.json("/api/pages");
-  assert.equal(shown.length, 4);
-  for (const [id, pages] of shown) {
-    // A table only grows while its sequence runs.
-    const now = tables.find((table) => table.id === id)?.pages ?? pages;
-    assert.deepEqual(now.slice(0, pages.length), pages, `table of ${id}`);
-  }
-  // The prompt's full pages are the same in all four.
-  assert.equal(new Set(shown.map(([, pages]) => pages[0])).size, 1);
-  stop.abort();
-  await running;
-  await close(page);
-});
-
 served("no digit is on the page that is not a figure with its source", async (server) => {
   const page = await open(server);
   const label = await ask(page, "Tell me a story about a fox.");

@@ -1,7 +1,6 @@
 import {beforeAll, describe, expect, test, vi} from 'vitest';
 import type {Route} from '../src/app/route.svelte';
 import type {Account} from '../src/data/api';
-import type {Step} from '../src/data/steps.svelte';
 import {partsOf, placed} from '../src/fig/life';
 import {fields, weakest} from '../src/data/provenance';
 
@@ -25,50 +24,6 @@ describe('the URL', () => {
     expect(parseRoute('#/nothing/x').view).toBe('ask');
     expect(parseRoute('').view).toBe('ask');
     expect(parseRoute('#/request/%E0%A4%A').argument).toBe('%E0%A4%A');
-  });
-});
-
-describe('rates', () => {
-  test('are differences of counters by time', async () => {
-    const {rates, readCounter} = await import('../src/data/live.svelte');
-    const sample = (at: number, prompt: number, output: number) => ({at, prompt, output, running: 1, waiting: 0, kv: 0});
-    expect(rates([sample(0, 0, 0), sample(500, 100, 10)])[0]).toMatchObject({prefill: 200, decode: 20});
-    // A server that was restarted counts from zero.
-    expect(rates([sample(0, 0, 50), sample(500, 0, 1)])).toEqual([]);
-    expect(readCounter('\n# HELP a\nvitrine:a_total{model_name="x"} 12.5\nvitrine:a{model_name="x"} 3\n', 'vitrine:a_total')).toBe(12.5);
-    expect(readCounter('\n', 'vitrine:a')).toBeNaN();
-  });
-});
-
-describe('steps', () => {
-  test('are merged without doubles, and a restarted server begins anew', async () => {
-    const {merged} = await import('../src/data/steps.svelte');
-    const list = (...numbers: number[]) => numbers.map((step) => ({step}) as Step);
-    const numbers = (steps: Step[]) => steps.map((s) => s.step);
-    expect(numbers(merged(list(1, 2), list(2, 3, 5)))).toEqual([1, 2, 3, 5]);
-    expect(numbers(merged([], list(7)))).toEqual([7]);
-    expect(numbers(merged(list(9000), list(0, 1)))).toEqual([0, 1]);
-    expect(numbers(merged(list(4), list()))).toEqual([4]);
-    expect(merged(list(...Array(600).keys()), list(600))).toHaveLength(512);
-  });
-});
-
-describe('pages', () => {
-  test('know their holders and how full they are', async () => {
-    const {holdings} = await import('../src/data/pages.svelte');
-    const map = {
-      groups: [{window: 0, page_size: 16, pages: 'uu.c'}],
-      tables: [
-        {id: 1, slot: 0, group: 0, length: 20, pages: [0, 1]},
-        {id: 2, slot: 1, group: 0, length: 16, pages: [0]},
-        {id: 3, slot: 2, group: 1, length: 16, pages: [3]},
-        {id: 4, slot: 3, group: 0, length: 40, pages: [-1, -1, 1]},
-      ],
-    };
-    const held = holdings(map, 0);
-    expect(held.get(0)!.map((h) => [h.table.id, h.index, h.tokens])).toEqual([[1, 0, 16], [2, 0, 16]]);
-    expect(held.get(1)!.map((h) => [h.table.id, h.index, h.tokens])).toEqual([[1, 1, 4], [4, 2, 8]]);
-    expect(held.has(3)).toBe(false);
   });
 });
 

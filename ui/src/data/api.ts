@@ -91,6 +91,14 @@ export interface Pool {
   waste: number;
 }
 
+// Why the first of the queue was not admitted.
+export interface Blocked {
+  reason: 'seats' | 'pages' | 'policy';
+  id: number;
+  needed?: number;
+  available?: number;
+}
+
 export interface Snapshot {
   uptime_s: number;
   policy: string;
@@ -104,7 +112,7 @@ export interface Snapshot {
   waiting: Account[];
   step?: number;
   pools?: Pool[];
-  blocked?: {reason: 'seats' | 'pages' | 'policy'; id: number; needed?: number; available?: number} | null;
+  blocked?: Blocked | null;
 }
 
 export interface Info {

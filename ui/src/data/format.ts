@@ -16,6 +16,9 @@ export type Unit =
   | 'tok/s'
   | 'nats'
   | 'number'
+  | 'GFLOP/s'
+  | 'GB/s'
+  | 'FLOP/B'
   | 'plain';
 
 export interface Text {
