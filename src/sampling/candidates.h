@@ -67,6 +67,11 @@ class Candidates {
   // The expectation of "nats below the best": the entropy less the surprise of the best.
   double mean_nats();
 
+  // f(id, logit, weight) for every candidate, with its logit as it is now; those that are masked have
+  // -inf.
+  template <typename F>
+  void for_each(F f);
+
   // Cuts to the first k that are not masked and returns them in order, weighed.
   std::span<const Candidate> sorted_first(std::size_t k);
   // The token at the place floor(bits / 2^64 * total weight) of the cumulative distribution.
@@ -95,6 +100,20 @@ class Candidates {
   bool weighed_ = false;
   std::uint64_t total_ = 0;
 };
+
+template <typename F>
+void Candidates::for_each(F f) {
+  weigh();
+  const auto scaled = [&](float x) {
+    return scale_ == 1 || std::isinf(x) ? x : static_cast<float>(x * scale_);
+  };
+  if (listed_) {
+    for (const Candidate& c : items()) f(c.id, scaled(c.logit), c.weight);
+  } else {
+    for (std::size_t i = 0; i < count_; ++i)
+      f(static_cast<std::int32_t>(i), scaled(dense_[i]), weight(nats(dense_[i])));
+  }
+}
 
 template <typename Table, typename F>
 void Candidates::edit(const Table& table, F f) {

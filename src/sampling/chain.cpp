@@ -18,8 +18,9 @@ bool is_active(const SamplerDef& def, std::span<const double> values, const Bias
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-// The logits of the tokens that can be drawn; the others are masked.
-void copy_allowed(std::span<const float> logits, const DrawSpec& draw, std::span<float> out) {
+}  // namespace
+
+void mask_logits(std::span<const float> logits, const DrawSpec& draw, std::span<float> out) {
   if (draw.allowed == nullptr) {
     std::copy(logits.begin(), logits.end(), out.begin());
   } else {
@@ -33,8 +34,6 @@ void copy_allowed(std::span<const float> logits, const DrawSpec& draw, std::span
   for (std::int32_t id : draw.banned)
     if (static_cast<std::size_t>(id) < out.size()) out[id] = kMasked;
 }
-
-}  // namespace
 
 Chain::Chain(const SamplingParams& params) : bias_(params.logit_bias()) {
   for (const SamplerDef* def : params.order()) {
@@ -62,7 +61,7 @@ Choice Chain::sample(std::span<const float> logits, SamplerState& history, const
   float max = scan.max;
   if (!draw.banned.empty() || draw.allowed != nullptr) {
     const auto copy = std::span(scratch.allowed).first(logits.size());
-    copy_allowed(logits, draw, copy);
+    mask_logits(logits, draw, copy);
     allowed = copy;
     const LogitsScan left = scan_logits(allowed);
     if (left.status != LogitsStatus::kOk) return {.status = left.status};
@@ -71,8 +70,7 @@ Choice Chain::sample(std::span<const float> logits, SamplerState& history, const
   Candidates candidates(allowed, max, scratch);
   for (const Stage& stage : stages_) {
     if (candidates.size() == 1) break;
-    const auto values = std::span(stage.values).first(stage.def->params.size());
-    stage.def->apply(candidates, {values, bias_, history});
+    apply(stage, candidates, history);
   }
 
   Choice choice{.status = LogitsStatus::kOk};

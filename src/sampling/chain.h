@@ -35,6 +35,8 @@ struct Choice {
   float logprob = 0;        // under the model's own distribution; 0 when not asked for
 };
 
+struct Explanation;  // explain.h
+
 class Chain {
  public:
   // Keeps the transforms that do something; those at neutral values cost nothing.
@@ -44,6 +46,12 @@ class Chain {
   // vocabulary of at least logits.size().
   Choice sample(std::span<const float> logits, SamplerState& history, const DrawSpec& draw,
                 Scratch& scratch) const;
+
+  // What sample() does to the row, stage by stage, each with its `top` best tokens, and the token that
+  // it would draw. `only_last`: of the stages only the last. Allocates.
+  Explanation explain(std::span<const float> logits, const SamplerState& history,
+                      const DrawSpec& draw, std::size_t top, Scratch& scratch,
+                      bool only_last = false) const;
 
   // The same draw as parameters for a device; none when a transform runs only on the host or the
   // order is not the default one.
@@ -57,8 +65,16 @@ class Chain {
     std::array<double, kMaxParamsPerSampler> values;
   };
 
+  void apply(const Stage& stage, Candidates& candidates, const SamplerState& history) const {
+    const auto values = std::span(stage.values).first(stage.def->params.size());
+    stage.def->apply(candidates, {values, bias_, history});
+  }
+
   std::vector<Stage> stages_;
   BiasTable bias_;
 };
+
+// The logits of the tokens that the draw allows; the others are -inf. `out` has the size of `logits`.
+void mask_logits(std::span<const float> logits, const DrawSpec& draw, std::span<float> out);
 
 }  // namespace vitrine
