@@ -89,6 +89,7 @@ struct Account {
   std::uint64_t id = 0;
   std::string label, tenant;
   int choice = 0, priority = 0;
+  std::uint64_t parent = 0;  // Request::parent
   std::int64_t submitted_unix_ms = 0;
   Usage usage;
   Timings timings;

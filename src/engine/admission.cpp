@@ -34,6 +34,7 @@ Status Admission::check(const Request& r) const {
     if (r.prompt[i] < 0 || r.prompt[i] >= vocab)
       return make_error(ErrorCode::kInvalid, "prompt token {} is {}, allowed 0 to {}", i,
                         r.prompt[i], vocab - 1);
+  VT_RETURN_IF_ERROR(check_begun(r));
   if (r.max_tokens && *r.max_tokens < 0)
     return make_error(ErrorCode::kInvalid, "max_tokens: found {}, allowed 0 or more",
                       *r.max_tokens);
@@ -48,6 +49,8 @@ Status Admission::check(const Request& r) const {
   if (r.pooling && r.max_tokens != 0)
     return make_error(ErrorCode::kInvalid, "max_tokens: an embedding has no text, allowed only 0");
   VT_RETURN_IF_ERROR(within("choices", r.choices, 1, r.pooling ? 1 : kMaxChoices));
+  VT_RETURN_IF_ERROR(within("first_choice", r.first_choice, 0, 1 << 30));
+  if (r.allow) VT_RETURN_IF_ERROR(within("allow", *r.allow, 0, 1 << 30));
   VT_RETURN_IF_ERROR(within("top_logprobs", r.top_logprobs, 0, std::min(kMaxTopLogprobs, vocab)));
   VT_RETURN_IF_ERROR(within("min_tokens", r.min_tokens, 0, plan_.context));
   VT_RETURN_IF_ERROR(within("priority", r.priority, -kMaxPriority, kMaxPriority));
@@ -59,16 +62,48 @@ Status Admission::check(const Request& r) const {
   return Ok{};
 }
 
+Status Admission::check_begun(const Request& r) const {
+  if (r.begun.empty()) return Ok{};
+  if (r.pooling) return make_error(ErrorCode::kInvalid, "begun: an embedding has no output");
+  const auto length = r.prompt.size() + r.begun.size();
+  if (length >= static_cast<std::size_t>(plan_.context))
+    return make_error(
+        ErrorCode::kTooLarge,
+        "prompt and begun output have {} tokens, the context holds {} and at least one "
+        "must be left",
+        length, plan_.context);
+  if (r.max_tokens && r.begun.size() >= static_cast<std::size_t>(std::max(*r.max_tokens, 0)))
+    return make_error(ErrorCode::kInvalid,
+                      "begun: found {} tokens, allowed fewer than max_tokens, which is {}",
+                      r.begun.size(), *r.max_tokens);
+  DrawState state(r, {}, 0, 0, eos_ids_, 0, 0);
+  for (std::size_t i = 0; i < r.begun.size(); ++i) {
+    const std::int32_t id = r.begun[i];
+    if (id < 0 || id >= info_.vocab)
+      return make_error(ErrorCode::kInvalid, "begun token {} is {}, allowed 0 to {}", i, id,
+                        info_.vocab - 1);
+    if (state.ends_with(id))
+      return make_error(ErrorCode::kInvalid, "begun token {} is {}, which ends the text", i, id);
+    if (!state.accept(id))
+      return make_error(ErrorCode::kInvalid,
+                        "begun token {} is {}, which the constraint does not allow there", i, id);
+  }
+  return Ok{};
+}
+
 std::unique_ptr<Sequence> Admission::make(Request request) const {
   const std::optional<std::uint64_t> asked = request.sampling.seed();
   const std::uint64_t seed = asked ? *asked : draw_seed();
   const int choices = request.choices;
   std::vector<std::int32_t> prompt = std::move(request.prompt);
   std::sort(request.logit_positions.begin(), request.logit_positions.end());
-  auto first = make_choice(std::move(request), std::move(prompt), 0, seed);
+  const int from = request.first_choice;
+  auto first = make_choice(std::move(request), std::move(prompt), from, seed);
   hash_prompt(*first);
   for (int i = 1; i < choices; ++i) {
-    auto f = make_choice(first->request, first->tokens, i, seed);
+    auto f =
+        make_choice(first->request, {first->tokens.begin(), first->tokens.begin() + first->prompt},
+                    from + i, seed);
     f->root = first->root;
     f->keys.insert(f->keys.end(), first->keys.begin(), first->keys.end());
     first->forks.push_back(std::move(f));
@@ -80,9 +115,12 @@ std::unique_ptr<Sequence> Admission::make_choice(Request request, std::vector<st
                                                  int choice, std::uint64_t seed) const {
   auto s = std::make_unique<Sequence>();
   const int length_of_prompt = static_cast<int>(prompt.size());
-  s->prompt = s->prefill_end = s->account.usage.prompt_tokens = length_of_prompt;
   s->max_output =
       std::min(request.max_tokens.value_or(plan_.context), plan_.context - length_of_prompt);
+  static_cast<DrawState&>(*s) =
+      DrawState(request, prompt, s->max_output, info_.vocab, eos_ids_, choice, seed);
+  s->begun = static_cast<int>(request.begun.size());
+  s->prefill_end = s->account.usage.prompt_tokens = length_of_prompt + s->begun;
   const int length = length_of_prompt + s->max_output;
   s->tokens = std::move(prompt);
   s->tokens.reserve(length);
@@ -90,20 +128,17 @@ std::unique_ptr<Sequence> Admission::make_choice(Request request, std::vector<st
   for (const CacheGroup& g : plan_.groups)
     s->tables.emplace_back(plan_.page_size, g.spec.window, length);
 
-  s->bans = request.stop_token_ids;
-  s->bans.insert(s->bans.end(), eos_ids_.begin(), eos_ids_.end());
-  s->ends = request.ignore_eos ? request.stop_token_ids : s->bans;
-  s->seed = seed;
-  s->choice = s->account.choice = choice;
-  s->chain = std::make_unique<Chain>(request.sampling);
+  for (const std::int32_t id : request.begun) {
+    s->follow(id);  // check() has seen that it may come
+    s->tokens.push_back(id);
+  }
+  s->account.choice = choice;
+  s->account.parent = request.parent;
   const bool bans = request.min_tokens > 0 && !s->bans.empty();
   if (!request.logprobs && request.top_logprobs == 0 && !bans && !request.constraint &&
       !request.reasoning)
     s->device_draw = s->chain->on_device();
   s->waits_for_host = info_.queues_steps && !s->device_draw;
-  if (s->chain->uses_history()) s->history = SamplerState(s->tokens, s->max_output, info_.vocab);
-  if (request.reasoning) s->reasoning.emplace(*request.reasoning);
-  if (request.constraint) s->matcher.emplace(request.constraint);
   if (request.pooling) s->pool = Pool(*request.pooling, info_.dim);
 
   s->stream = std::make_shared<TokenStream>();
@@ -126,11 +161,11 @@ std::unique_ptr<Sequence> Admission::make_choice(Request request, std::vector<st
   return s;
 }
 
-// The keys of the prompt's whole pages.
+// The keys of the whole pages of what is to be computed first.
 void Admission::hash_prompt(Sequence& s) const {
   const int P = plan_.page_size;
   s.root = hasher_.root(s.request.cache_salt);
-  for (int i = 0; (i + 1) * P <= s.prompt; ++i)
+  for (int i = 0; (i + 1) * P <= s.prefill_end; ++i)
     s.keys.push_back(
         hasher_.extend(i == 0 ? s.root : s.keys.back(),
                        std::span(s.tokens).subspan(static_cast<std::size_t>(i) * P, P)));

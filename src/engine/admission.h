@@ -25,6 +25,7 @@ class Admission {
   std::unique_ptr<Sequence> make(Request request) const;
 
  private:
+  Status check_begun(const Request& request) const;
   std::unique_ptr<Sequence> make_choice(Request request, std::vector<std::int32_t> prompt,
                                         int choice, std::uint64_t seed) const;
   void hash_prompt(Sequence& s) const;

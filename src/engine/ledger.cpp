@@ -83,7 +83,7 @@ void Ledger::charge(Sequence* s, const StepEntry& e) {
 void Ledger::settled() { just_ended_.clear(); }
 
 void Ledger::drew(Sequence& s, Clock::time_point now) {
-  if (s.output() == 0) {
+  if (s.account.usage.completion_tokens == 0) {
     s.account.timings.ttft_ms = ms_since(s.submitted, now);
     s.account.stamps.first_token = process_ns(now);
     metrics_.time_to_first_token.add(s.account.timings.ttft_ms * 1e-3);
@@ -104,7 +104,7 @@ Account Ledger::ended(Sequence& s, FinishReason reason, const std::string& error
   Timings& t = a.timings;
   t.total_ms = ms_since(s.submitted, now);
   a.stamps.ended = process_ns(now);
-  int computed = std::min(s.computed, s.prompt) - a.usage.cached_tokens;
+  int computed = std::min(s.computed, a.usage.prompt_tokens) - a.usage.cached_tokens;
   if (t.prefill_ms > 0) t.prefill_tok_s = 1e3 * std::max(0, computed) / t.prefill_ms;
   if (t.decode_ms > 0) t.decode_tok_s = 1e3 * t.decode_steps / t.decode_ms;
   a.reason = reason;
@@ -136,14 +136,14 @@ void Ledger::keep(const Account& account) {
 void Ledger::measure(const Sequence& s) {
   const Timings& t = s.account.timings;
   ++metrics_.finished[static_cast<int>(s.account.reason)];
-  if (s.account.steps > 0) metrics_.prompt_tokens += s.prompt;
+  if (s.account.steps > 0) metrics_.prompt_tokens += s.account.usage.prompt_tokens;
   metrics_.cached_tokens += s.account.usage.cached_tokens;
   metrics_.queue_time.add(t.queue_ms * 1e-3);
   metrics_.prefill_time.add(t.prefill_ms * 1e-3);
   metrics_.decode_time.add(t.decode_ms * 1e-3);
   metrics_.e2e_latency.add(t.total_ms * 1e-3);
-  metrics_.prompt_length.add(s.prompt);
-  metrics_.generation_length.add(s.output());
+  metrics_.prompt_length.add(s.account.usage.prompt_tokens);
+  metrics_.generation_length.add(s.account.usage.completion_tokens);
 }
 
 std::int64_t Ledger::take_prefix_ns() {

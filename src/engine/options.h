@@ -31,7 +31,9 @@ struct EngineOptions {
   int commit_delay = -1;
   bool deterministic = false;  // cuda: bits do not depend on the batch; others always do so
   bool synchronous = false;    // cuda: every op is waited for, to find one that fails
-  int max_queue = 512;         // sequences that may wait
+  // A sequence that its reader holds for so long without a word is ended.
+  int hold_timeout_ms = 600'000;
+  int max_queue = 512;  // sequences that may wait
   Policy policy = Policy::kContinuous;
   int static_wait_ms = 1000;  // Policy::kStatic: how long a batch that is not full waits
   int mixed_step_ms = 250;    // about how long prefill may take beside decoding; 0: no limit

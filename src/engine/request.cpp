@@ -39,11 +39,24 @@ const std::map<int, std::vector<float>>& TokenStream::logits() {
   return logits_;
 }
 
+void TokenStream::allow(int more) {
+  constexpr std::int64_t kMost = 1 << 30;
+  const std::int64_t had = allowed() < 0 ? drawn() : allowed();
+  const std::int64_t now = more == 0 ? drawn() : std::min(had + more, kMost);
+  allowed_.store(static_cast<int>(now), std::memory_order_relaxed);
+}
+
+bool TokenStream::finished() const {
+  std::lock_guard lock(mutex_);
+  return finish_.has_value();
+}
+
 // As much as a reader that keeps up will ever need; one that does not makes it grow.
 void TokenStream::reserve(const Request& request, int prompt, int max_output) {
   constexpr int kMost = 1024;
   on_ready_ = request.on_ready;
   top_ = request.top_logprobs;
+  if (request.allow) allowed_ = *request.allow;
   auto events = static_cast<std::size_t>(std::min(max_output, kMost));
   events_.reserve(events);
   top_events_.reserve(events * top_);
@@ -59,6 +72,7 @@ void TokenStream::push(TokenEvent event, const TokenLogprob* top) {
     if (top_ > 0) top_events_.insert(top_events_.end(), top, top + top_);
     events_.push_back(event);
     backlog_.fetch_add(1, std::memory_order_relaxed);
+    drawn_.fetch_add(1, std::memory_order_relaxed);
   }
   ready_.notify_one();
   if (on_ready_) on_ready_();

@@ -31,6 +31,11 @@ inline constexpr int kMaxPriority = 1000;  // either way; lower runs first
 
 struct Request {
   std::vector<std::int32_t> prompt;
+  // Output that is already there: the sequence goes on after it as one that was preempted would, with
+  // the same penalties, constraint, budget of reasoning and random numbers. Counts towards max_tokens.
+  std::vector<std::int32_t> begun;
+  int first_choice = 0;      // index of the first choice: with whose random numbers it is drawn
+  std::uint64_t parent = 0;  // the sequence that it goes on from or looks at again; 0: none
   std::optional<int> max_tokens;  // none: until the context is full; 0: only the prompt
   int min_tokens = 0;             // before that many, tokens that end the text cannot be drawn
   SamplingParams sampling;        // resolved: all layers laid over each other
@@ -52,6 +57,8 @@ struct Request {
   Stamps stamps;           // those of before it is submitted
   std::string label;       // the caller's name for the request, shown in accounts and snapshots
   std::optional<std::chrono::milliseconds> timeout;  // from submission
+  // Tokens that it may draw until TokenStream::allow() says more; none: as many as it likes.
+  std::optional<int> allow;
   // Unread tokens at which the sequence pauses until its reader has caught up; 0: never.
   int max_backlog = 0;
   // Called by the engine thread when there is something new to read. Must not block or throw.
@@ -94,6 +101,14 @@ class TokenStream {
   // the rest. stop(): the reader found what ends the text (a stop string).
   void cancel() { end_.store(End::kCancel, std::memory_order_relaxed); }
   void stop() { end_.store(End::kStop, std::memory_order_relaxed); }
+  // Holds the sequence: it draws `more` tokens beyond those that it was allowed before, or has drawn
+  // where there was no limit, and then pauses; 0: it pauses now. release(): as many as it likes.
+  void allow(int more);
+  void release() { allowed_.store(-1, std::memory_order_relaxed); }
+  // It has drawn all that it is allowed.
+  bool held() const { return allowed() >= 0 && drawn() >= allowed(); }
+  int drawn() const { return drawn_.load(std::memory_order_relaxed); }  // tokens, read or not
+  bool finished() const;
   // Logits of the positions asked for; complete when the sequence has finished.
   const std::map<int, std::vector<float>>& logits();
   // Of length 1; empty unless Request::pooling asks for it. Complete when the sequence has
@@ -114,6 +129,7 @@ class TokenStream {
   void close(Finish finish) noexcept;
   enum class End { kNone, kCancel, kStop };
   End end_asked() const { return end_.load(std::memory_order_relaxed); }
+  int allowed() const { return allowed_.load(std::memory_order_relaxed); }
   int backlog() const { return backlog_.load(std::memory_order_relaxed); }
 
   std::uint64_t id_ = 0;  // before anybody sees the stream
@@ -121,6 +137,8 @@ class TokenStream {
   int top_ = 0;  // entries of top_events_ per event
   std::atomic<End> end_{End::kNone};
   std::atomic<int> backlog_{0};  // unread events
+  std::atomic<int> drawn_{0};
+  std::atomic<int> allowed_{-1};  // -1: no limit
   PromptLogprobs prompt_logprobs_;
   std::vector<float> embedding_;
 

@@ -90,6 +90,12 @@ bool Scheduler::overdue(Sequence& s, Clock::time_point now) {
                                                                : FinishReason::kCancelled);
   else if (s.deadline && now >= *s.deadline)
     finish(s, FinishReason::kTimeout);
+  else if (!s.held())
+    s.held_since.reset();
+  else if (!s.held_since)
+    s.held_since = now;
+  else if (now - *s.held_since >= std::chrono::milliseconds(options_.hold_timeout_ms))
+    finish(s, FinishReason::kTimeout);
   return s.finished;
 }
 
@@ -145,8 +151,10 @@ void Scheduler::block(Sequence& s, Wait reason, Clock::time_point now) {
 // Holds what the cache has of the sequence, if there is room for the rest.
 bool Scheduler::place(Sequence& s) {
   std::span<const PrefixKey> keys(s.keys);
-  keys = keys.first(std::min<std::size_t>(keys.size(), (s.prefill_end - 1) / plan_.page_size));
-  bool reuse = options_.prefix_cache && s.may_reuse();
+  const int reusable = s.may_reuse();
+  const bool reuse = options_.prefix_cache && reusable >= 0;
+  const int possible = reuse ? reusable : s.prefill_end - 1;
+  keys = keys.first(std::min<std::size_t>(keys.size(), possible / plan_.page_size));
   int pages = 0;
   {
     Stopwatch watch(ledger_.prefix_ns());
@@ -213,7 +221,7 @@ void Scheduler::plan_decode(Batch& batch, int most) {
   for (std::size_t i = 0; i < n; ++i) {
     Sequence& s = *running_[(first + i) % n];
     if (s.prefilling() || s.finished || s.slot < 0 || s.paused()) continue;
-    const int left = s.max_output - s.planned_output();
+    const int left = s.left();
     if (left <= 0 || s.waits()) continue;
     if (batch.tokens >= most) {
       turn_ = first + i;

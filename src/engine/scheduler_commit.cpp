@@ -75,8 +75,7 @@ void Scheduler::take_results(Sequence& s, const Batch& batch, const BatchEntry& 
 void Scheduler::append(Sequence& s, const Batch& batch, const DrawnToken& token,
                        Clock::time_point now) {
   ledger_.drew(s, now);
-  if (std::find(s.ends.begin(), s.ends.end(), token.id) != s.ends.end())
-    return finish(s, FinishReason::kStop, {}, token.id);
+  if (s.ends_with(token.id)) return finish(s, FinishReason::kStop, {}, token.id);
   s.tokens.push_back(token.id);
   ledger_.appended(s);
   s.stream->push({token.id, token.logprob, process_ns(now)},

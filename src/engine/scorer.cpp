@@ -9,14 +9,7 @@
 namespace vitrine {
 namespace {
 
-// ---- the parameters of a draw, for host and device
-
-// A row at `position` chooses the token after it.
-DrawSpec draw_spec(const Sequence& s, int position) {
-  return {s.seed, static_cast<std::uint32_t>(s.choice), static_cast<std::uint64_t>(position) + 1,
-          s.request.logprobs};
-}
-
+// How a row is drawn by the device.
 DrawRow device_row(const Sequence& s, const DrawSpec& spec) {
   const DeviceDraw& d = *s.device_draw;
   const bool random = d.top_k != 1;
@@ -26,10 +19,6 @@ DrawRow device_row(const Sequence& s, const DrawSpec& spec) {
           .max_nats = d.max_nats,
           .top_k = d.top_k,
           .slot = s.slot};
-}
-
-bool contains(std::span<const std::int32_t> ids, std::int32_t id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
 }  // namespace
@@ -88,7 +77,7 @@ void Scorer::begin(const Batch& batch) {
   for (const ScoreRow& row : batch.scores) {
     const Sequence& s = *batch.entries[row.entry].sequence;
     const bool device = drawn_on_device(batch, row);
-    draws_.push_back(device ? device_row(s, draw_spec(s, row.position)) : DrawRow{});
+    draws_.push_back(device ? device_row(s, s.spec(row.position)) : DrawRow{});
     greedy_ = greedy_ && (!device || s.device_draw->top_k == 1);
     host_rows_ += row.report || !device;
   }
@@ -201,29 +190,14 @@ void Scorer::draw(Batch& batch, const ScoreRow& row, std::span<const float> logi
   const int before = row.position - entry.first_draw();
   if (entry.tokens != before) return;
   if (before > 0 && batch.drawn.back().id != s.token_at(row.position)) return;
-  DrawSpec spec = draw_spec(s, row.position);
-  const bool early = row.position + 1 - s.prompt < s.request.min_tokens;
-  if (early) spec.banned = s.bans;
-  std::shared_ptr<const grammar::TokenMask> mask;
-  if (s.matcher) {
-    mask = s.matcher->mask();
-    const bool may_end = s.matcher->may_end();
-    entry.complete = !mask->any && may_end;
-    if (entry.complete) return;
-    if (!mask->any) {
-      entry.status = LogitsStatus::kBarred;
-      return;
-    }
-    spec.allowed = &mask->words;
-    if (!may_end && !early) spec.banned = s.ends;
-    if (may_end && !early) spec.also_allowed = s.ends;
-  }
-  if (s.reasoning) spec.forced = s.reasoning->forced();
-  const Choice choice = s.chain->sample(logits, s.history, spec, scratch_);
+  const DrawState::Next next = s.next(row.position);
+  entry.complete = next.complete;
+  entry.status = next.status;
+  if (entry.complete || entry.status != LogitsStatus::kOk) return;
+  const Choice choice = s.chain->sample(logits, s.history, next.spec, scratch_);
   entry.status = choice.status;
   if (choice.status != LogitsStatus::kOk) return;
-  if (s.reasoning) s.reasoning->accept(choice.token);
-  if (s.matcher && !contains(s.ends, choice.token) && !s.matcher->accept(choice.token)) {
+  if (!s.accept(choice.token)) {
     entry.status = LogitsStatus::kBarred;
     return;
   }

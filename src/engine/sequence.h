@@ -6,10 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "engine/draw_state.h"
 #include "engine/request.h"
-#include "grammar/constraint.h"
 #include "kv/block_table.h"
-#include "sampling/chain.h"
 
 namespace vitrine {
 
@@ -18,7 +17,7 @@ namespace vitrine {
 //   tokens.size()            committed: tokens that the host knows
 // Planning never reads a token past the committed length: such an input comes from the scorer's
 // table of last tokens, at this sequence's slot, or is a guess (`draft`).
-struct Sequence {
+struct Sequence : DrawState {
   std::uint64_t id = 0;
   Request request;  // without its prompt, which is the beginning of `tokens`
   std::shared_ptr<TokenStream> stream;
@@ -26,7 +25,7 @@ struct Sequence {
   // Guesses for the tokens that follow. The next step that decodes computes them beside the last
   // token; commit keeps the K and V of those that were drawn and empties it.
   std::vector<std::int32_t> draft;
-  int prompt = 0;  // its length
+  int begun = 0;  // tokens of the output that were there from the start
   // Tokens to compute before the next one is drawn: the prompt, and after a preemption the output
   // so far too.
   int prefill_end = 0;
@@ -37,7 +36,6 @@ struct Sequence {
   bool finished = false;
   bool preempted = false;  // waits to be computed again
 
-  int choice = 0;
   std::vector<std::unique_ptr<Sequence>> forks;  // further choices, until the prompt is computed
 
   int slot = -1;                   // its place in the tables by slot, while it runs; -1: waiting
@@ -47,24 +45,18 @@ struct Sequence {
   int named = 0;                // pages that have been given their key
   int tenant = -1;              // index in the queue's books
 
-  std::uint64_t seed = 0;
-  std::unique_ptr<Chain> chain;
   std::optional<DeviceDraw> device_draw;  // none: its tokens are drawn by the chain
   bool waits_for_host = false;            // steps are queued, and the host draws its tokens
-  SamplerState history;
-  std::optional<ReasoningLimit> reasoning;
-  Pool pool;                                 // of hidden states, for Request::pooling
-  std::optional<ConstraintMatcher> matcher;  // where the sampled tokens stand in the constraint
-  std::vector<std::int32_t> ends;            // tokens that end the text
-  std::vector<std::int32_t> bans;            // tokens that min_tokens keeps off
+  Pool pool;                              // of hidden states, for Request::pooling
 
   Clock::time_point submitted, last_token;
   std::optional<Clock::time_point> first_since;  // the first of the queue, until it is admitted
   std::optional<Clock::time_point> deadline;
-  std::int64_t rank = 0;  // lower goes first; see Scheduler
+  std::optional<Clock::time_point> held_since;  // it may draw no more for now
+  std::int64_t rank = 0;                        // lower goes first; see Scheduler
   Account account;
 
-  int output() const { return account.usage.completion_tokens; }
+  int output() const { return begun + account.usage.completion_tokens; }
   // The token at `position`, known or guessed.
   std::int32_t token_at(int position) const {
     auto known = static_cast<int>(tokens.size());
@@ -80,14 +72,28 @@ struct Sequence {
     return scheduled < prefill_end ? prefill_end - prompt : scheduled - prompt + 1;
   }
   bool prefilling() const { return scheduled < prefill_end; }
-  // Its reader is too far behind.
-  bool paused() const {
-    return request.max_backlog > 0 && stream->backlog() >= request.max_backlog;
+  // Tokens that may still be planned, by max_tokens and by what its reader allows.
+  int left() const {
+    const int planned = planned_output(), allowed = stream->allowed();
+    const int most = max_output - planned;
+    return allowed < 0 ? most : std::min(most, begun + allowed - planned);
   }
-  // Nothing comes from the cache when every row of the prompt has to be computed.
-  bool may_reuse() const {
-    return !request.prompt_logprobs && request.logit_positions.empty() &&
-           request.pooling != Pooling::kMean;
+  // All that its reader allows is planned.
+  bool held() const {
+    const int allowed = stream->allowed();
+    return allowed >= 0 && planned_output() - begun >= allowed;
+  }
+  // Its reader is too far behind, or holds it.
+  bool paused() const {
+    return held() || (request.max_backlog > 0 && stream->backlog() >= request.max_backlog);
+  }
+  // How many positions need no row: whole pages of these may come from the cache. -1: all rows are
+  // wanted.
+  int may_reuse() const {
+    const auto& wanted = request.logit_positions;
+    if (request.prompt_logprobs || request.pooling == Pooling::kMean) return -1;
+    if (wanted.empty()) return prefill_end - 1;
+    return wanted.front() == 0 ? -1 : std::min(prefill_end - 1, wanted.front());
   }
   bool wants_hidden(int position) const {
     return request.pooling && (*request.pooling == Pooling::kMean || position + 1 == prompt);
