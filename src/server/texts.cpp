@@ -42,7 +42,7 @@ Recording::~Recording() {
 }
 
 // Where there is no memory for it the text is forgotten, and the answer goes on.
-void Recording::add(const TokenEvent& event, TokenKind kind) noexcept {
+void Recording::add(const TokenEvent& event, SaidKind kind) noexcept {
   std::lock_guard lock(texts_.mutex_);
   const auto it = texts_.texts_.find(id_);
   if (it == texts_.texts_.end()) return;

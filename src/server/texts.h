@@ -26,7 +26,7 @@ enum class RecordMode { kAsked, kAll, kNone };
 std::optional<RecordMode> record_mode(std::string_view name);  // "asked", "all", "none"
 const char* record_mode_name(RecordMode mode);
 
-enum class TokenKind : std::uint8_t { kOutput, kReasoning, kTool };
+enum class SaidKind : std::uint8_t { kOutput, kReasoning, kTool };
 
 // One sequence. Copies share the prompt and the parameters.
 struct Text {
@@ -46,7 +46,7 @@ struct Text {
   std::vector<std::int32_t> output;
   std::vector<std::int64_t> at_ns;  // process_ns()
   std::vector<float> logprobs;
-  std::vector<TokenKind> kinds;
+  std::vector<SaidKind> kinds;
 
   bool ended = false;
   FinishReason reason = FinishReason::kCancelled;  // once it has ended
@@ -70,7 +70,7 @@ class Recording {
   Recording(Texts& texts, std::uint64_t id) : texts_(texts), id_(id) {}
   ~Recording();
   Recording(const Recording&) = delete;
-  void add(const TokenEvent& event, TokenKind kind) noexcept;
+  void add(const TokenEvent& event, SaidKind kind) noexcept;
   void end(const Finish& finish) noexcept;
 
  private:

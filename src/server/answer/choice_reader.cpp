@@ -59,12 +59,12 @@ void ChoiceReader::end_with_call() {
   stream_->stop();
 }
 
-TokenKind ChoiceReader::kind_of_token() {
-  if (!parser_) return TokenKind::kOutput;
+SaidKind ChoiceReader::kind_of_token() {
+  if (!parser_) return SaidKind::kOutput;
   const bool was = in_call_;
   if (!output_.calls.empty()) in_call_ = !output_.calls.back().ends;
-  if (was || in_call_) return TokenKind::kTool;
-  return parser_->in_reasoning() ? TokenKind::kReasoning : TokenKind::kOutput;
+  if (was || in_call_) return SaidKind::kTool;
+  return parser_->in_reasoning() ? SaidKind::kReasoning : SaidKind::kOutput;
 }
 
 std::vector<Part::CallPart> ChoiceReader::take_calls() {

@@ -57,7 +57,7 @@ class ChoiceReader {
   // Without parallel calls, the first call ends the answer.
   void end_with_call();
   // Of the token that was read last.
-  TokenKind kind_of_token();
+  SaidKind kind_of_token();
   std::vector<Part::CallPart> take_calls();
   const char* finish_name() const;
   bool has_output() const;

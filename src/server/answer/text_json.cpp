@@ -9,7 +9,7 @@
 namespace vitrine {
 namespace {
 
-const char* kind_name(TokenKind kind) {
+const char* kind_name(SaidKind kind) {
   static constexpr const char* kNames[] = {"output", "reasoning", "tool"};
   return kNames[static_cast<int>(kind)];
 }
