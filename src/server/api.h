@@ -19,6 +19,7 @@
 #include "sampling/params.h"
 #include "server/error.h"
 #include "server/http/http.h"
+#include "server/logit_rows.h"
 #include "server/texts.h"
 #include "tokenizer/constraint_source.h"
 
@@ -69,7 +70,8 @@ struct Api {
   Swappable<const std::vector<std::string>> changed_files;
   std::atomic<bool> draining{false};
   LiveStreams live;
-  Texts texts;  // of requests that asked to be kept
+  Texts texts;     // of requests that asked to be kept
+  LogitRows rows;  // of these, computed again
   ConstraintSource constraints;
 
   // After `version`. Requests may already come in.

@@ -64,6 +64,14 @@ class ApiTest : public ::testing::Test {
     finish();
     return x;
   }
+  // A recorded request with the label "*", for paths as routes have them.
+  void record_star() {
+    FakeExchange x(io, R"({"prompt":"abc","max_tokens":8,"vitrine":{"record":true}})");
+    x.mutable_request().id = "*";
+    begin(x, "/v1/completions");
+    finish();
+    EXPECT_EQ(x.status, 200) << x.body;
+  }
   json::object get(const std::string& path, const std::string& body = "") {
     auto x = call(path, body);
     EXPECT_EQ(x->status, 200) << x->body;

@@ -95,6 +95,18 @@ std::map<std::string, Fields> all_fields() {
   spans.fields.push_back("spans");
   for (std::string body : render.bodies) spans.bodies.push_back(body.insert(1, R"("spans":true,)"));
   chat.bodies.insert(chat.bodies.end(), render.bodies.begin(), render.bodies.end());
+  const std::vector<std::string> sampling{R"({"position":4,"sampling":@})",
+                                          R"({"position":4,"sampling":{"logit_bias":@}})",
+                                          R"({"position":4,"sampling":{"temperature":@}})"};
+  out["/api/requests/*/stages"] = {
+      R"("position":4)", {"position", "sampling", "samplers", "top", "draws"}, sampling};
+  out["/api/requests/*/scan"] = {R"("from":4)", {"from", "sampling", "samplers"}, {}};
+  out["/api/requests/*/fork"] = {
+      R"("position":4,"max_tokens":1)",
+      {"position", "token", "sampling", "samplers", "seed", "n", "max_tokens", "logprobs",
+       "top_logprobs", "stream", "stream_options", "vitrine"},
+      sampling};
+  out["/api/requests/*/hold"] = {R"("allow":1)", {"allow", "release"}, {}};
   out["/v1/completions"] = completions;
   out["/v1/chat/completions"] = chat;
   out["/apply-template"] = spans;
@@ -209,6 +221,7 @@ class BoundsTest : public ApiTest {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "a sanitizer's time is not the program's";
 #endif
+    record_star();
   }
   double seconds(const std::string& path, std::string body) {
     FakeExchange x(io, std::move(body));
@@ -280,6 +293,7 @@ std::string qz(std::size_t size) {
 
 class EchoTest : public ApiTest {
  protected:
+  void SetUp() override { record_star(); }
   void expect_short(const std::string& path, const std::string& body) {
     auto x = call(path, body);
     if (x->status < 400) return;

@@ -15,23 +15,32 @@ std::optional<RecordMode> record_mode(std::string_view name) {
   return std::nullopt;
 }
 
+namespace {
+
+// What choices share counts for each: the sum is never too small.
+std::size_t fixed_bytes(const Text& text) {
+  const Request& r = text.call->request;
+  std::size_t sum =
+      sizeof(Text) + sizeof(Call) + text.label.capacity() + text.tenant.capacity() + 256;
+  sum += text.prompt->capacity() * sizeof(std::int32_t);
+  sum += r.stop_token_ids.capacity() * sizeof(std::int32_t) +
+         r.sampling.logit_bias().entries().size() * sizeof(LogitBias);
+  if (text.call->stops) sum += text.call->stops->size() * 4 * StopStrings::kMaxBytes;
+  if (r.constraint) sum += r.constraint->bytes();
+  return sum;
+}
+
+}  // namespace
+
 const char* record_mode_name(RecordMode mode) {
   static constexpr const char* kNames[] = {"asked", "all", "none"};
   return kNames[static_cast<int>(mode)];
 }
 
-// What choices share counts for each: the sum is never too small.
 std::size_t Text::bytes() const {
-  const Request& r = call->request;
-  std::size_t sum = sizeof(Text) + sizeof(Call) + label.capacity() + tenant.capacity() + 256;
-  sum += prompt->capacity() * sizeof(std::int32_t);
-  sum += output.capacity() * sizeof(std::int32_t) + at_ns.capacity() * sizeof(std::int64_t) +
-         logprobs.capacity() * sizeof(float) + kinds.capacity();
-  sum += r.stop_token_ids.capacity() * sizeof(std::int32_t) +
-         r.sampling.logit_bias().entries().size() * sizeof(LogitBias);
-  if (call->stops) sum += call->stops->size() * 4 * StopStrings::kMaxBytes;
-  if (r.constraint) sum += r.constraint->bytes();
-  return sum;
+  return fixed_bytes + output.capacity() * sizeof(std::int32_t) +
+         at_ns.capacity() * sizeof(std::int64_t) + logprobs.capacity() * sizeof(float) +
+         kinds.capacity();
 }
 
 Recording::~Recording() {
@@ -76,6 +85,7 @@ void Recording::end(const Finish& finish) noexcept {
 
 std::unique_ptr<Recording> Texts::begin(Text text) {
   const std::uint64_t id = text.id;
+  text.fixed_bytes = fixed_bytes(text);
   auto recording = std::make_unique<Recording>(*this, id);
   std::lock_guard lock(mutex_);
   bytes_ += text.bytes();
@@ -86,6 +96,8 @@ std::unique_ptr<Recording> Texts::begin(Text text) {
 
 void Texts::drop(std::map<std::uint64_t, Text>::iterator it) {
   bytes_ -= it->second.bytes();
+  // Nobody can release it any more.
+  if (const auto stream = it->second.stream.lock()) stream->release();
   texts_.erase(it);
 }
 

@@ -44,7 +44,7 @@ struct Text {
   int begun = 0;  // tokens of the output that were there when it began: a fork's
   // By token of the output.
   std::vector<std::int32_t> output;
-  std::vector<std::int64_t> at_ns;  // process_ns()
+  std::vector<std::int64_t> at_ns;  // process_ns(); 0 of tokens that had begun
   std::vector<float> logprobs;
   std::vector<SaidKind> kinds;
 
@@ -59,7 +59,14 @@ struct Text {
     auto at = static_cast<std::size_t>(position);
     return at < prompt->size() ? (*prompt)[at] : output[at - prompt->size()];
   }
+  // What was drawn for a position: a token of the output, or the one that ended it.
+  std::optional<std::int32_t> told(int position) const {
+    if (position < length()) return token(position);
+    if (position == length() && ended && stop_token >= 0) return stop_token;
+    return std::nullopt;
+  }
   std::size_t bytes() const;
+  std::size_t fixed_bytes = 0;  // of them, what does not grow; by Texts::begin()
 };
 
 class Texts;

@@ -56,6 +56,7 @@ json::object account_json(const Account& a, bool all) {
                    {"queue", queue_json(a.queue, all)}};
   if (all) {
     out["id"] = a.id;
+    if (a.parent != 0) out["parent"] = a.parent;
     out["batch_mean"] = a.batch_mean;
     out["batch_max"] = a.batch_max;
     out["weight_bytes"] = a.weight_bytes;

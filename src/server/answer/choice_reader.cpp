@@ -59,6 +59,13 @@ void ChoiceReader::end_with_call() {
   stream_->stop();
 }
 
+void ChoiceReader::follow(std::span<const std::int32_t> begun) {
+  begun_ = static_cast<int>(begun.size());
+  if (!text_) return;
+  for (const std::int32_t id : begun) read(text_->push(id)), kind_of_token();
+  output_ = {};
+}
+
 SaidKind ChoiceReader::kind_of_token() {
   if (!parser_) return SaidKind::kOutput;
   const bool was = in_call_;
@@ -176,7 +183,7 @@ const char* ChoiceReader::finish_name() const {
 }
 
 int ChoiceReader::completion_tokens() const {
-  return stopped() ? text_->tokens() : finish_->account.usage.completion_tokens;
+  return stopped() ? text_->tokens() - begun_ : finish_->account.usage.completion_tokens;
 }
 
 }  // namespace vitrine

@@ -19,6 +19,8 @@ class ChoiceReader {
   ChoiceReader(const Call& call, std::optional<TextStream> text, int index,
                std::shared_ptr<TokenStream> stream, std::shared_ptr<TokenStream> first);
 
+  // Goes on after tokens that are not shown.
+  void follow(std::span<const std::int32_t> begun);
   // What is read is kept there too.
   void record(std::unique_ptr<Recording> recording) { recording_ = std::move(recording); }
   // Takes at most that many tokens of what the engine has made.
@@ -75,6 +77,7 @@ class ChoiceReader {
   bool ended_ = false;
 
   int tokens_ = 0;
+  int begun_ = 0;                         // tokens before these, which were not read here
   std::unique_ptr<AnswerParser> parser_;  // of a chat
   ChatOutput output_;                     // new; content is the text where there is no parser
   int calls_ = 0;                         // that have begun, of those given out

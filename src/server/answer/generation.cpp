@@ -33,8 +33,10 @@ struct Canceller {
 
 class Answer {
  public:
-  Answer(Api& api, Exchange& exchange, const TextEndpoint& endpoint)
-      : api_(api), exchange_(exchange), endpoint_(endpoint) {}
+  // `read`: as ReadCall.
+  using Read = std::function<ParsedCall(const TextEndpoint*& endpoint)>;
+  Answer(Api& api, Exchange& exchange, Read read)
+      : api_(api), exchange_(exchange), read_(std::move(read)) {}
   // What still runs has no reader any more.
   ~Answer() {
     cancel();
@@ -95,8 +97,9 @@ class Answer {
 
   Api& api_;
   Exchange& exchange_;
-  const TextEndpoint& endpoint_;
-  Call call_;  // from start() on; choices_ refer to it
+  Read read_;
+  const TextEndpoint* endpoint_ = nullptr;  // from start() on
+  Call call_;                               // from start() on; choices_ refer to it
   std::int64_t created_ = 0, prompt_tokens_ = 0;
   std::string chunk_head_;  // the beginning of every frame
   std::vector<std::unique_ptr<ChoiceReader>> choices_;
@@ -115,7 +118,7 @@ asio::awaitable<void> Answer::run() {
 }
 
 std::optional<Reply> Answer::start(std::function<void()> waker) {
-  ParsedCall parsed = read_call(api_, exchange_.request(), endpoint_.read);
+  ParsedCall parsed = read_(endpoint_);
   if (parsed.error) return Reply(*parsed.error);
   if (api_.draining) return Reply(shutting_down());
   call_ = std::move(parsed.call);
@@ -127,7 +130,7 @@ std::optional<Reply> Answer::start(std::function<void()> waker) {
   if (auto over = take_tokens(exchange_.request(),
                               prompt_tokens_ + answers * call_.request.max_tokens.value_or(0)))
     return over;
-  if (call_.stream) chunk_head_ = "data: " + head(endpoint_.chunk_object) + ",\"choices\":[";
+  if (call_.stream) chunk_head_ = "data: " + head(endpoint_->chunk_object) + ",\"choices\":[";
   if (auto error = submit()) return refusal(api_, *error);
   return std::nullopt;
 }
@@ -144,8 +147,8 @@ std::optional<Error> Answer::submit() {
     Request request = call_.request;
     std::shared_ptr<const std::vector<std::int32_t>> kept;
     if (call_.record) {
-      // Drawn here, so that it is known before the end.
-      if (!request.sampling.seed()) request.sampling.set_seed(draw_seed());
+      // Drawn here, so that it is known before the end; exact in the numbers of JavaScript.
+      if (!request.sampling.seed()) request.sampling.set_seed(draw_seed() >> 11);
       kept = std::make_shared<const std::vector<std::int32_t>>(prompt);
     }
     const std::uint64_t seed = request.sampling.seed().value_or(0);
@@ -161,6 +164,8 @@ std::optional<Error> Answer::submit() {
       choices_.push_back(std::make_unique<ChoiceReader>(call_, std::move(texts[i]),
                                                         static_cast<int>(choices_.size()),
                                                         (*streams)[i], streams->front()));
+    if (!call_.request.begun.empty())
+      for (auto& choice : choices_) choice->follow(call_.request.begun);
     all.insert(all.end(), streams->begin(), streams->end());
     if (kept) record(std::move(kept), seed, static_cast<int>(streams->size()));
     canceller.armed = false;
@@ -175,6 +180,8 @@ void Answer::record(std::shared_ptr<const std::vector<std::int32_t>> prompt, std
     auto call = std::make_shared<Call>();
     call->request = call_.request;
     call->request.on_ready = nullptr;
+    call->request.begun.clear();
+    call->request.allow.reset();
     call->stops = call_.stops;
     call->chat = call_.chat;
     kept_call_ = std::move(call);
@@ -184,9 +191,13 @@ void Answer::record(std::shared_ptr<const std::vector<std::int32_t>> prompt, std
     Text text;
     text.id = choice.stream().id();
     text.label = call_.request.label, text.tenant = call_.request.tenant;
-    text.index = choice.index(), text.choice = i;
+    text.index = choice.index(), text.choice = call_.request.first_choice + i;
     text.seed = seed;
-    text.prompt = prompt, text.call = kept_call_, text.endpoint = &endpoint_;
+    text.parent = call_.request.parent;
+    text.output = call_.request.begun, text.kinds = call_.begun_kinds;
+    text.begun = static_cast<int>(text.output.size());
+    text.at_ns.resize(text.output.size()), text.logprobs.resize(text.output.size());
+    text.prompt = prompt, text.call = kept_call_, text.endpoint = endpoint_;
     text.stream = choice.shared_stream();
     choice.record(api_.texts.begin(std::move(text)));
   }
@@ -270,7 +281,7 @@ asio::awaitable<bool> Answer::send_news() {
     while (true) {
       if (choice->has_news()) {
         frames += chunk_head_;
-        frames += endpoint_.choice(call_, api_.tokenizer, choice->take(), true);
+        frames += endpoint_->choice(call_, api_.tokenizer, choice->take(), true);
         frames += call_.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n";
       }
       if (frames.size() >= kPieceBytes) {
@@ -288,11 +299,14 @@ asio::awaitable<bool> Answer::send_news() {
 
 std::string Answer::head(const char* object) const {
   std::string out = "{\"id\":";
-  append_json(out, endpoint_.id_prefix + exchange_.request().id);
+  append_json(out, endpoint_->id_prefix + exchange_.request().id);
   out += fmt::format(",\"object\":\"{}\",\"created\":{},\"model\":", object, created_);
   append_json(out, api_.model_name);
   out += ",\"system_fingerprint\":";
   append_json(out, api_.fingerprint);
+  if (call_.parent.empty()) return out;
+  out += ",\"parent\":";
+  append_json(out, call_.parent);
   return out;
 }
 
@@ -328,9 +342,9 @@ json::object Answer::timings() const {
 
 Reply Answer::whole() {
   Pieces out;
-  out.add(head(endpoint_.object) + ",\"choices\":");
+  out.add(head(endpoint_->object) + ",\"choices\":");
   out.list(choices_.size(), [this](std::string& to, std::size_t i) {
-    to += endpoint_.choice(call_, api_.tokenizer, choices_[i]->take(), false);
+    to += endpoint_->choice(call_, api_.tokenizer, choices_[i]->take(), false);
   });
   out.add(1, [this](std::string& to, std::size_t) {
     to += ",\"usage\":" + to_json(usage());
@@ -360,8 +374,18 @@ std::string finish_reason_json(const Part& part) {
   return out;
 }
 
-asio::awaitable<void> generate_text(Api& api, Exchange& exchange, const TextEndpoint& endpoint) {
-  Answer answer(api, exchange, endpoint);
+asio::awaitable<void> generate_text(Api& api, Exchange& exchange, const TextEndpoint& text) {
+  Answer answer(api, exchange, [&](const TextEndpoint*& endpoint) {
+    endpoint = &text;
+    return read_call(api, exchange.request(), text.read);
+  });
+  co_await answer.run();
+}
+
+asio::awaitable<void> generate_call(Api& api, Exchange& exchange, ReadCall read) {
+  Answer answer(api, exchange, [&api, &exchange, read](const TextEndpoint*& endpoint) {
+    return read(api, exchange.request(), endpoint);
+  });
   co_await answer.run();
 }
 

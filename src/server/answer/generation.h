@@ -43,6 +43,11 @@ struct TextEndpoint {
   const char* chunk_object;
 };
 
+// Reads a request, on a worker, and says how its answer looks.
+using ReadCall = ParsedCall (*)(const Api& api, const HttpRequest& http,
+                                const TextEndpoint*& endpoint);
+asio::awaitable<void> generate_call(Api& api, Exchange& exchange, ReadCall read);
+
 // Answers a request. One job on a worker takes it from its body to the engine's queue; tokens are
 // then turned into text on the connection's strand as they come. A client that leaves cancels what
 // runs.

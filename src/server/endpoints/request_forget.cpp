@@ -7,9 +7,10 @@ namespace vitrine {
 namespace {
 
 Reply forget(Api& api, const HttpRequest& http) {
-  const std::size_t n = api.texts.forget(http.argument, http).size();
-  if (n == 0) return not_kept(api, http.argument);
-  return to_json(json::object{{"forgotten", n}});
+  const std::vector<std::uint64_t> ids = api.texts.forget(http.argument, http);
+  if (ids.empty()) return not_kept(api, http.argument);
+  for (std::uint64_t id : ids) api.rows.forget(id);
+  return to_json(json::object{{"forgotten", ids.size()}});
 }
 
 asio::awaitable<void> handle(Api& api, Exchange& exchange) {

@@ -45,6 +45,7 @@ Reply request_by_name(const Api& api, const std::string& name, const HttpRequest
     for (const StepRecord& record : api.engine->steps_of(sequence))
       steps.push_back(step_json(record, sequence, all));
     one["records"] = std::move(steps);
+    one["recorded"] = api.texts.has(sequence);
     found.push_back(std::move(one));
   };
   for (const Account& a : api.engine->accounts())

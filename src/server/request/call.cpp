@@ -45,7 +45,7 @@ void read_logit_bias(JsonFields& fields, SamplingParams& params) {
 }
 
 // The request's own layer over its preset over the server's defaults.
-SamplingParams read_sampling(const Api& api, JsonFields& fields) {
+SamplingParams read_sampling(const Api& api, JsonFields& fields, const SamplingParams& lowest) {
   SamplingParams own, preset;
   for (const Param* p : all_params())
     if (auto value = fields.number(p->name)) take(fields, p->name, own.set(p->name, *value));
@@ -61,18 +61,7 @@ SamplingParams read_sampling(const Api& api, JsonFields& fields) {
       fields.fail("preset", made.error().message);
   }
   if (!fields.error()) take(fields, "logit_bias", own.check_vocab(api.vocab));
-  return resolve({&own, &preset, &api.defaults});
-}
-
-void read_stream(JsonFields& fields, Call& call) {
-  call.stream = fields.boolean("stream").value_or(false);
-  if (const json::object* options = fields.object("stream_options")) {
-    JsonFields inner(*options, "stream_options");
-    call.include_usage = inner.boolean("include_usage").value_or(false);
-    inner.ignore({"include_obfuscation"});
-    if (auto error = inner.close()) return fields.fail(std::move(*error));
-    if (!call.stream) fields.fail("stream_options", "allowed only with \"stream\": true");
-  }
+  return resolve({&own, &preset, &lowest});
 }
 
 // The engine's own.
@@ -82,16 +71,55 @@ void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call&
   r.ignore_eos = fields.boolean("ignore_eos").value_or(false);
   r.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, api.context).value_or(0));
   r.stop_token_ids = fields.ids("stop_token_ids", kMaxStopTokens, api.vocab);
-  if (const json::object* own = fields.object("vitrine")) {
-    JsonFields inner(*own, "vitrine");
-    call.timings = inner.boolean("timings").value_or(false);
-    call.record = inner.boolean("record").value_or(false);
-    if (auto error = inner.close()) fields.fail(std::move(*error));
-  }
-  call.record = api.texts.keeps(call.record);
+  read_vitrine(api, fields, call, false);
 }
 
 }  // namespace
+
+void read_stream(JsonFields& fields, Call& call, bool stream) {
+  call.stream = fields.boolean("stream").value_or(stream);
+  if (const json::object* options = fields.object("stream_options")) {
+    JsonFields inner(*options, "stream_options");
+    call.include_usage = inner.boolean("include_usage").value_or(false);
+    inner.ignore({"include_obfuscation"});
+    if (auto error = inner.close()) return fields.fail(std::move(*error));
+    if (!call.stream) fields.fail("stream_options", "allowed only with \"stream\": true");
+  }
+}
+
+void read_vitrine(const Api& api, JsonFields& fields, Call& call, bool record) {
+  bool asked = record;
+  if (const json::object* own = fields.object("vitrine")) {
+    JsonFields inner(*own, "vitrine");
+    call.timings = inner.boolean("timings").value_or(false);
+    asked = inner.boolean("record").value_or(record);
+    if (auto allow = inner.integer("allow", 0, api.context))
+      call.request.allow = static_cast<int>(*allow);
+    if (call.request.allow && !api.texts.keeps(asked))
+      inner.fail("allow",
+                 api.texts.mode() == RecordMode::kNone
+                     ? "this server records no requests (--record none), and only one that "
+                       "is recorded can be released"
+                     : "allowed only with \"record\": true: only a request that is recorded "
+                       "can be released");
+    if (auto error = inner.close()) fields.fail(std::move(*error));
+  }
+  call.record = api.texts.keeps(asked);
+}
+
+SamplingParams read_overrides(const Api& api, JsonFields& fields, const SamplingParams& recorded) {
+  SamplingParams out = recorded, order;
+  if (const json::object* own = fields.object("sampling")) {
+    JsonFields inner(*own, "sampling");
+    out = read_sampling(api, inner, recorded);
+    if (auto error = inner.close()) fields.fail(std::move(*error));
+  }
+  if (auto names = fields.texts("samplers", kMaxSamplers)) {
+    take(fields, "samplers", order.set_order(*names));
+    out = resolve({&order, &out});
+  }
+  return out;
+}
 
 ParsedCall read_call(const Api& api, const HttpRequest& http, ReadFields read) {
   ParsedCall out;
@@ -107,9 +135,9 @@ ParsedCall read_call(const Api& api, const HttpRequest& http, ReadFields read) {
 void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
   read_model_name(api, fields);
   Request& r = call.request;
-  r.sampling = read_sampling(api, fields);
+  r.sampling = read_sampling(api, fields, api.defaults);
   r.choices = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
-  read_stream(fields, call);
+  read_stream(fields, call, false);
   read_own(api, http, fields, call);
   r.max_backlog = call.stream ? api.stream_backlog : 0;
   // Of OpenAI's, without a meaning here.

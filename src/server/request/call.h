@@ -34,6 +34,9 @@ struct Call {
   std::optional<ChatCall> chat;  // chat completions only
   bool stream = false, include_usage = false, timings = false;
   bool record = false;  // its texts are kept
+  // Of a fork: its parent's label, and what the tokens of Request::begun are.
+  std::string parent;
+  std::vector<SaidKind> begun_kinds;
 };
 
 struct ParsedCall {
@@ -49,6 +52,12 @@ ParsedCall read_call(const Api& api, const HttpRequest& http, ReadFields read);
 
 // For ReadFields functions. The fields that mean the same at every such endpoint:
 void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call);
+// stream and stream_options; `stream`: where it does not say.
+void read_stream(JsonFields& fields, Call& call, bool stream);
+// "vitrine"; `record`: where it does not say.
+void read_vitrine(const Api& api, JsonFields& fields, Call& call, bool record);
+// "sampling" and "samplers", laid over the parameters of a request that was recorded:
+SamplingParams read_overrides(const Api& api, JsonFields& fields, const SamplingParams& recorded);
 // "stop", added to `own`, the strings that end the text anyway (of a chat template):
 void read_stops(const Api& api, JsonFields& fields, std::vector<std::string> own, Call& call);
 // How many of the best tokens to report per position; `name` is the field:

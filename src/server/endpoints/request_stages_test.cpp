@@ -1,0 +1,213 @@
+// Stages and scans of recorded requests, against what the engine did.
+#include "server/recorded_testing.h"
+
+namespace vitrine {
+namespace {
+
+using test::RecordedTest;
+using ::testing::HasSubstr;
+
+const std::string kPrompt = R"("prompt":"abcdefghijklmnopqrstuvwxyz","max_tokens":20)";
+constexpr int kFirst = 27;  // position of the answer's first token
+
+class StagesTest : public RecordedTest {
+ protected:
+  json::object stages(const std::string& label, int position, const std::string& more = "") {
+    return posted(label, "stages", fmt::format(R"({{"position":{}{}}})", position, more));
+  }
+  // With the request's own parameters every position gives the token that it has.
+  void expect_own(const std::string& label, const std::vector<std::int32_t>& ids,
+                  int first = kFirst) {
+    ASSERT_GT(static_cast<int>(ids.size()), first);
+    for (int p = first; p < static_cast<int>(ids.size()); ++p) {
+      json::object told = stages(label, p);
+      EXPECT_EQ(told.at("drawn").at("id").to_number<int>(), ids[static_cast<std::size_t>(p)]) << p;
+      EXPECT_TRUE(told.at("same_token").as_bool());
+      EXPECT_TRUE(told.at("exact").as_bool());
+      EXPECT_EQ(told.at("stages").at(0).at("name"), "model");
+      for (const json::value& stage : told.at("stages").as_array()) {
+        double sum = stage.at("rest").at("p").to_number<double>();
+        for (const json::value& c : stage.at("top").as_array()) sum += c.at(3).to_number<double>();
+        EXPECT_NEAR(sum, 1, 1e-9);
+      }
+    }
+    json::object scan = posted(label, "scan", "{}");
+    EXPECT_TRUE(scan.at("first_difference").is_null());
+    EXPECT_GE(scan.at("tokens").as_array().size(), ids.size() - static_cast<std::size_t>(first));
+  }
+  static bool has_stage(const json::object& told, std::string_view name) {
+    for (const json::value& stage : told.at("stages").as_array())
+      if (stage.at("name").as_string() == name) return true;
+    return false;
+  }
+};
+
+TEST_F(StagesTest, OwnParametersEndInTheOwnToken) {
+  expect_own("greedy", record("greedy", kPrompt + R"(,"ignore_eos":true)"));
+  expect_own("sampled",
+             record("sampled", kPrompt + R"(,"temperature":1.2,"top_p":0.9,"top_k":30,"seed":5)"));
+  expect_own("unseeded", record("unseeded", kPrompt + R"(,"temperature":1,"ignore_eos":true)"));
+  expect_own(
+      "penalties",
+      record("penalties", kPrompt + R"(,"temperature":1,"repetition_penalty":1.5,)"
+                                    R"("frequency_penalty":1,"presence_penalty":0.5,"seed":3)"));
+  expect_own("biased", record("biased", kPrompt + R"(,"temperature":1,"ignore_eos":true,)"
+                                                  R"("logit_bias":{"5":4,"6":4,"63":-100})"));
+  expect_own("long", record("long", kPrompt + R"(,"temperature":1,"min_tokens":20,)"
+                                              R"("logit_bias":{"1":6,"63":-100})"));
+}
+
+TEST_F(StagesTest, ConstraintsAndReasoningAreRebuilt) {
+  const auto ids =
+      record("grammar", kPrompt + R"(,"temperature":1.5,"seed":4,"regex":"(ab|cd|ef)[0 ]{3,8}x")");
+  expect_own("grammar", ids);
+  EXPECT_TRUE(has_stage(stages("grammar", kFirst), "mask"));
+  Request r;
+  for (int i = 0; i < 30; ++i) r.prompt.push_back(4 + i);
+  r.max_tokens = 20, r.ignore_eos = true, r.sampling = api.defaults;
+  r.sampling.set_seed(1);
+  EXPECT_TRUE(r.sampling.set("temperature", 1).ok());
+  r.reasoning = ReasoningBudget{.tokens = 6, .begin = {7}, .end = {8, 9, 10}, .inside = true};
+  const auto reasoned = record_by_hand("reasoned", r);
+  expect_own("reasoned", reasoned, 30);
+  int forced = 0;
+  for (int p = 30; p < 50; ++p) forced += has_stage(stages("reasoned", p), "forced");
+  EXPECT_EQ(forced, 3);
+}
+
+TEST_F(StagesTest, OtherParametersChangeWhatTheyMust) {
+  record("hot", kPrompt + R"(,"temperature":2,"seed":9,"ignore_eos":true)");
+  for (int p = kFirst; p < kFirst + 10; ++p) {
+    // T = 0 is greedy.
+    json::object greedy = stages("hot", p, R"(,"sampling":{"temperature":0})");
+    EXPECT_EQ(greedy.at("drawn").at("id"), greedy.at("stages").at(0).at("top").at(0).at(0));
+    // Another order keeps other tokens.
+    json::object usual = stages("hot", p, R"(,"sampling":{"temperature":2,"top_p":0.5})");
+    json::object turned = stages("hot", p,
+                                 R"(,"sampling":{"temperature":2,"top_p":0.5},)"
+                                 R"("samplers":["top_p","temperature"])");
+    EXPECT_EQ(usual.at("stages").at(2).at("name"), "temperature");
+    EXPECT_EQ(usual.at("stages").at(3).at("name"), "top_p");
+    EXPECT_EQ(turned.at("stages").at(2).at("name"), "top_p");
+    EXPECT_LT(turned.at("stages").at(2).at("kept").to_number<int>(),
+              usual.at("stages").at(3).at("kept").to_number<int>());
+  }
+  json::object some = stages("hot", kFirst, R"(,"top":5,"draws":1000)");
+  EXPECT_EQ(some.at("stages").at(0).at("top").as_array().size(), 5u);
+  int drawn = 0;
+  for (const auto& count : some.at("draws").as_object()) drawn += count.value().to_number<int>();
+  EXPECT_EQ(drawn, 1000);
+  // What would come after the last one is not known to have been anything.
+  json::object next = stages("hot", kFirst + 20);
+  EXPECT_TRUE(next.at("was").is_null());
+  EXPECT_FALSE(next.at("same_token").as_bool());
+}
+
+TEST_F(StagesTest, WhatEndedTheTextWasDrawnToo) {
+  const auto ids =
+      record("ended", kPrompt + R"(,"temperature":1,"seed":2,"logit_bias":{"1":3,"63":-100})");
+  ASSERT_LT(ids.size(), 47u) << "the end token did not come";
+  json::object told = stages("ended", static_cast<int>(ids.size()));
+  EXPECT_EQ(told.at("was").to_number<int>(), test::kEos);
+  EXPECT_TRUE(told.at("same_token").as_bool());
+  EXPECT_TRUE(told.at("drawn").at("ends").as_bool());
+}
+
+// Rows that were computed are kept; others come from few rows after cached pages.
+TEST_F(StagesTest, ReplaysComputeLittle) {
+  record("kept", kPrompt + R"(,"ignore_eos":true)");
+  const int first = stages("kept", 40).at("computed_rows").to_number<int>();
+  EXPECT_GT(first, 0);
+  EXPECT_LE(first, 16) << "at most a page";
+  EXPECT_EQ(stages("kept", 40).at("computed_rows").to_number<int>(), 0);
+  EXPECT_GT(api.rows.bytes(), 0u);
+  call("/api/requests/kept", "", "", "DELETE");
+  EXPECT_EQ(api.rows.bytes(), 0u);
+  EXPECT_EQ(post("kept", "stages", R"({"position":40})")->status, 404);
+}
+
+TEST_F(StagesTest, ScanFindsTheFirstDifference) {
+  const std::string base = kPrompt + R"(,"seed":11,"ignore_eos":true)";
+  const auto was = record("was", base + R"(,"temperature":1)");
+  int found = 0;
+  for (const char* other : {R"("temperature":0.6)", R"("temperature":1,"top_k":8)",
+                            R"("temperature":1,"repetition_penalty":1.4)"}) {
+    const auto now = record("now", base + "," + other);
+    const auto differs = std::mismatch(was.begin(), was.end(), now.begin()).first - was.begin();
+    json::object scan = posted("was", "scan", fmt::format(R"({{"sampling":{{{}}}}})", other));
+    if (differs == static_cast<std::ptrdiff_t>(was.size())) {
+      EXPECT_TRUE(scan.at("first_difference").is_null());
+      continue;
+    }
+    ++found;
+    EXPECT_EQ(scan.at("first_difference").to_number<std::ptrdiff_t>(), differs) << other;
+    const json::value& row = scan.at("tokens").at(static_cast<std::size_t>(differs) - kFirst);
+    EXPECT_EQ(row.at(0).to_number<std::ptrdiff_t>(), differs);
+    EXPECT_EQ(row.at(1).to_number<int>(), was[static_cast<std::size_t>(differs)]);
+    EXPECT_EQ(row.at(2).to_number<int>(), now[static_cast<std::size_t>(differs)]);
+    EXPECT_GT(row.at(4).to_number<double>(), 0);
+    EXPECT_EQ(scan.at("tokens").as_array().size(), 20u);
+  }
+  EXPECT_GT(found, 0);
+  json::object tail = posted("was", "scan", R"({"from":40})");
+  EXPECT_EQ(tail.at("tokens").as_array().size(), 7u);
+}
+
+TEST_F(StagesTest, HostileBodies) {
+  record("kept", kPrompt + R"(,"ignore_eos":true)");
+  expect_refused("stages", {"",
+                            "[]",
+                            "{",
+                            "{}",
+                            R"({"position":null})",
+                            R"({"position":26})",
+                            R"({"position":48})",
+                            R"({"position":-1})",
+                            R"({"position":1e30})",
+                            R"({"position":"30"})",
+                            R"({"position":30.5})",
+                            R"({"position":30,"top":0})",
+                            R"({"position":30,"top":65})",
+                            R"({"position":30,"draws":10001})",
+                            R"({"position":30,"draws":-1})",
+                            R"({"position":30,"sampling":[]})",
+                            R"({"position":30,"sampling":{"temperature":-1}})",
+                            R"({"position":30,"sampling":{"nothing":1}})",
+                            R"({"position":30,"sampling":{"logit_bias":{"64":1}}})",
+                            R"({"position":30,"samplers":"top_k"})",
+                            R"({"position":30,"samplers":["x"]})",
+                            R"({"position":30,"samplers":["top_k","top_k"]})",
+                            R"({"position":30,"more":1})"});
+  expect_refused("scan", {"", "[]", R"({"from":26})", R"({"from":48})", R"({"from":"x"})",
+                          R"({"sampling":{"top_p":2}})", R"({"position":30})"});
+  // None of it is left in the engine.
+  EXPECT_EQ(api.live.size(), 0u);
+  EXPECT_EQ(engine->snapshot().running.size(), 0u);
+}
+
+TEST_F(StagesTest, AClientThatLeavesEndsItsReplay) {
+  record("kept", kPrompt + R"(,"ignore_eos":true)");
+  for (const char* what : {"stages", "scan"}) {
+    test::FakeExchange x(io, what == std::string("scan") ? "{}" : R"({"position":30})");
+    begin(x, std::string("/api/requests/kept/") + what);
+    turn();
+    x.leave();
+    finish();
+    EXPECT_EQ(x.status, 0);
+    while (engine->step()) continue;
+    EXPECT_EQ(api.live.size(), 0u);
+  }
+  api.draining = true;
+  EXPECT_EQ(post("kept", "stages", R"({"position":31})")->status, 503);
+}
+
+TEST_F(StagesTest, KeysSeeTheirOwn) {
+  record("mine", kPrompt + R"(,"ignore_eos":true)", "ann");
+  EXPECT_EQ(post("mine", "stages", R"({"position":30})", "ann")->status, 200);
+  EXPECT_EQ(post("mine", "scan", "{}", "ann")->status, 200);
+  for (const char* what : {"stages", "scan", "fork", "hold"})
+    EXPECT_EQ(post("mine", what, R"({"position":30})", "bob")->status, 404) << what;
+}
+
+}  // namespace
+}  // namespace vitrine
