@@ -7,7 +7,7 @@ import { chromium } from "playwright-core";
 import { Server, slow } from "./server.mjs";
 
 export { Server, slow };
-export const views = ["#/ask", "#/request", "#/engine", "#/lab", "#/lab/tokens", "#/journey", "#/journey/1", "#/journey/2", "#/model"];
+export const views = ["#/ask", "#/request", "#/engine", "#/lab", "#/lab/tokens", "#/lab/sampling", "#/journey", "#/journey/1", "#/journey/2", "#/journey/3", "#/model"];
 export const widths = [320, 768, 1280, 1920];
 export const themes = ["light", "dark"];
 export const shots = process.env.VITRINE_SHOTS ?? "shots";
@@ -87,11 +87,11 @@ export async function setting(page, name, value) {
 
 // A view with something in it: after an answer, on the request itself where it has one.
 export async function visit(page, view, label) {
-  const hash = view === "#/ask" ? `#/ask?req=${label}` : view;
+  const hash = view === "#/ask" || view === "#/lab/sampling" ? `${view}?req=${label}&pos=5` : view;
   await page.evaluate((to) => (location.hash = to), hash);
   const ready = {
     "#/ask": "[role=listbox] [role=option]", "#/request": "main table", "#/engine": "main canvas",
-    "#/lab": "main li a", "#/lab/tokens": "main .chip", "#/journey": "main li a", "#/model": ".pieces .token",
+    "#/lab": "main li a", "#/lab/tokens": "main .chip", "#/lab/sampling": "main [role=figure] .line", "#/journey": "main li a", "#/model": ".pieces .token",
   };
   await page.locator(ready[view] ?? (view.startsWith("#/journey/") ? "main [role=figure], main .empty" : "main canvas")).first().waitFor();
 }

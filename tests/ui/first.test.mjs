@@ -26,7 +26,8 @@ served("every view says what to do before the first request", async (fresh) => {
       await page.getByText("live", { exact: true }).waitFor();
       const words = {
         "#/ask": "Ask. Then see what happened.", "#/request": "No request yet.", "#/engine": "Nothing runs.",
-        "#/model": "The model reads numbers",
+        "#/model": "The model reads numbers", "#/lab": "Benches to take one thing apart",
+        "#/lab/sampling": "The bench is about a request.", "#/journey": "One request, from the key press",
       };
       if (words[view]) await page.getByText(words[view]).waitFor();
       await page.locator("h1").waitFor({ state: "attached" });

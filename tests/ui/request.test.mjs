@@ -112,7 +112,7 @@ served("no digit is on the page that is not a figure with its source", async (se
   const page = await open(server);
   const label = await ask(page, "Tell me a story about a fox.");
   await tokens(page).nth(2).click();
-  for (const view of ["#/ask", "#/request", `#/request/${label}`, "#/engine", "#/lab/tokens", "#/journey/2", "#/model"]) {
+  for (const view of ["#/ask", "#/request", `#/request/${label}`, "#/engine", "#/lab/tokens", "#/lab/sampling", "#/journey/2", "#/journey/3", "#/model"]) {
     await visit(page, view, label);
     const bare = await page.evaluate(() => {
       const out = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -76,6 +76,7 @@ export interface Account {
   state: string;
   finish_reason?: string;
   records?: StepOfRequest[];
+  recorded?: boolean; // the server keeps its tokens
 }
 
 export interface Pool {

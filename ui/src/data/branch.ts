@@ -17,7 +17,7 @@ export const tokenOf = (t: KeptToken): Token => ({text: t.text, bytes: t.bytes, 
 export const outputOf = (kept: Kept): KeptToken[] => kept.tokens.slice(kept.prompt_tokens);
 // With the token that ended it, which was drawn like the others.
 export const drawnOf = (kept: Kept): KeptToken[] =>
-  kept.stop_token === null ? outputOf(kept) : [...outputOf(kept), {id: kept.stop_token, text: '⏹', bytes: [], kind: 'output', special: true}];
+  kept.stop_token === null ? outputOf(kept) : [...outputOf(kept), {id: kept.stop_token, text: '■', bytes: [], kind: 'output', special: true}];
 
 // The id of an alternative of Ask, which has only its text: that of the same text among the model's best.
 export async function idOf(kept: Kept, at: number, text: string, rank: number): Promise<number | null> {

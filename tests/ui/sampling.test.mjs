@@ -1,0 +1,213 @@
+// The bench of the draw: what it shows is what the server drew, and what it says would be drawn is drawn.
+import assert from "node:assert/strict";
+import { ask, close, open, setting, tokens, with_server } from "./browser.mjs";
+
+const served = with_server();
+const prompt = "Once upon a time there was a small dog who lived by the sea, and";
+const seeded = { seed: 77, temperature: 0.9, top_p: 0.9, max_tokens: 40 };
+
+// A request by the API, recorded, and the bench on one of its tokens.
+async function recorded(server, more = {}) {
+  const answer = await server.post("/v1/completions", { prompt, ...seeded, ...more, vitrine: { record: true } });
+  assert.equal(answer.status, 200, await answer.clone().text());
+  const label = answer.headers.get("x-request-id");
+  return { label, text: (await answer.json()).choices[0].text, kept: await server.json(`/api/requests/${label}/tokens`) };
+}
+const bench = (label, place) => `/#/lab/sampling?req=${label}&pos=${place}`;
+const stages = (page) => page.getByRole("figure", { name: "Stages" });
+const stages_of = (server, label, body) => server.json(`/api/requests/${label}/stages`, body);
+const shown = (text) => text.replaceAll(" ", "·").replaceAll("\n", "⏎");
+const number = (text) => Number(text.replaceAll(",", "").replace("−", "-").replace(/[^\d.-]/g, ""));
+
+async function set(page, name, value) {
+  const field = page.getByLabel(`${name}, number`, { exact: true });
+  await field.fill(String(value));
+  await field.blur();
+}
+// The table of the stages, once it says `expected` at some cell.
+async function table(page) {
+  const button = stages(page).getByRole("button", { name: "Table" });
+  if (await button.count()) await button.click();
+  return stages(page).locator("tbody tr").evaluateAll((rows) =>
+    rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+}
+
+served("own parameters end in the own token, stage by stage", async (server) => {
+  const { label, kept } = await recorded(server);
+  const page = await open(server, { path: bench(label, 1) });
+  const output = kept.tokens.slice(kept.prompt_tokens);
+  for (const at of [0, 7, output.length - 1]) {
+    if (at > 0) await tokens(page).nth(at).click();
+    const told = await stages_of(server, label, { position: kept.prompt_tokens + at });
+    assert.equal(told.same_token, true);
+    assert.equal(told.drawn.id, output[at].id);
+    for (const stage of told.stages) {
+      const sum = stage.top.reduce((all, [, , , p]) => all + p, stage.rest.p);
+      assert.ok(Math.abs(sum - 1) < 1e-12, `${stage.name} sums to ${sum}`);
+      assert.equal(stage.top.length + stage.rest.n, stage.kept);
+    }
+    await page.getByText(`Token ${at + 1} of`).waitFor();
+    await stages(page).getByText("is drawn, as it was").waitFor();
+    await stages(page).locator(".says").filter({ hasText: shown(output[at].text) }).waitFor();
+    await page.getByText("same token", { exact: true }).waitFor();
+    const rows = await table(page);
+    // Columns are the stages; each sums to one, also as it is shown.
+    told.stages.forEach((stage, i) => {
+      const p = rows.filter((row) => !["kept", "of the stage before", "entropy"].includes(row[0])).map((row) => number(row[i + 1]) || 0);
+      assert.ok(Math.abs(p.reduce((a, b) => a + b, 0) - 1) < 0.001 * rows.length, `${stage.name}: ${p}`);
+      assert.equal(number(rows.find((row) => row[0] === "kept")[i + 1]), stage.kept, stage.name);
+    });
+    const best = told.stages[0].top[0];
+    assert.equal(rows[0][0], shown(best[1]));
+    assert.ok(Math.abs(number(rows[0][1]) - best[3]) < 0.0006);
+    await stages(page).getByRole("button", { name: "Picture" }).click();
+  }
+  await close(page);
+});
+
+served("a temperature of zero is greedy, a slider says its effect", async (server) => {
+  const { label, kept } = await recorded(server);
+  const page = await open(server, { path: bench(label, 5) });
+  await stages(page).waitFor();
+  await set(page, "Temperature", 0);
+  const told = await stages_of(server, label, { position: kept.prompt_tokens + 4, sampling: { temperature: 0 } });
+  assert.equal(told.drawn.id, told.stages[0].top[0][0]);
+  assert.equal(told.stages.at(-1).kept, 1);
+  await stages(page).locator(".says").filter({ hasText: "1 is left" }).filter({ hasText: shown(told.drawn.text) }).waitFor();
+  assert.match(await page.getByLabel("Temperature", { exact: true }).getAttribute("aria-valuetext"), /^Temperature 0 keeps 1 token$/);
+  // Other values, by keyboard.
+  const slider = page.getByLabel("Top-p", { exact: true });
+  await slider.focus();
+  await page.keyboard.press("ArrowLeft");
+  assert.equal(await page.getByLabel("Top-p, number").inputValue(), "0.89");
+  await page.getByRole("button", { name: "as it was" }).click();
+  await stages(page).getByText("is drawn, as it was").waitFor();
+  await close(page);
+});
+
+served("a thousand draws agree with the probabilities", async (server) => {
+  const { label, kept } = await recorded(server, { temperature: 1.3, top_p: 1 });
+  const page = await open(server, { path: bench(label, 9) });
+  const told = await stages_of(server, label, { position: kept.prompt_tokens + 8, draws: 1000 });
+  const last = told.stages.at(-1);
+  assert.equal(Object.values(told.draws).reduce((a, b) => a + b, 0), 1000);
+  let chi = 0, cells = 0, rest = 1, left = 1000;
+  for (const [id, , , p] of last.top) {
+    if (p * 1000 < 5) continue;
+    const count = told.draws[id] ?? 0;
+    chi += (count - p * 1000) ** 2 / (p * 1000);
+    ++cells, (rest -= p), (left -= count);
+  }
+  if (rest * 1000 >= 1) (chi += (left - rest * 1000) ** 2 / (rest * 1000)), ++cells;
+  assert.ok(chi < cells + 5 * Math.sqrt(2 * cells) + 5, `chi-square ${chi} of ${cells} cells`);
+  await page.getByRole("button", { name: "Draw 1,000" }).click();
+  const figure = page.getByRole("figure", { name: "Drawn again and again" });
+  await figure.getByRole("button", { name: "Table" }).click();
+  const rows = await figure.locator("tbody tr").evaluateAll((list) => list.map((row) => [...row.children].map((c) => c.textContent)));
+  assert.equal(rows.reduce((all, row) => all + number(row[1]), 0), 1000);
+  assert.deepEqual(rows.slice(0, -1).map((row) => number(row[1])), last.top.slice(0, 10).map(([id]) => told.draws[id] ?? 0));
+  await close(page);
+});
+
+served("another order cuts at another place", async (server) => {
+  const { label, kept } = await recorded(server, { temperature: 1.6, top_p: 0.8 });
+  const all = kept.sampling.samplers;
+  const at = all.indexOf("temperature"), order = all.filter((name) => name !== "temperature");
+  order.splice(all.indexOf("top_p"), 0, "temperature");
+  assert.ok(at < all.indexOf("top_p") && order.indexOf("temperature") > order.indexOf("top_p"));
+  // A place where it matters: top-p keeps fewer before the temperature has flattened what it sees.
+  let place = -1, now;
+  for (let i = 0; i < kept.output_tokens && place < 0; ++i) {
+    const position = kept.prompt_tokens + i;
+    const was = await stages_of(server, label, { position });
+    now = await stages_of(server, label, { position, samplers: order });
+    if (was.stages.at(-1).kept !== now.stages.at(-1).kept) place = i;
+  }
+  assert.ok(place >= 0, "the order never matters");
+  const page = await open(server, { path: bench(label, place + 1) });
+  await stages(page).waitFor();
+  while (await page.locator(".samplers h3").evaluateAll((list) => {
+    const names = list.map((h) => h.textContent);
+    return names.indexOf("Temperature") < names.indexOf("Top-p");
+  })) await page.getByRole("button", { name: "Run Temperature later" }).click();
+  await stages(page).locator(".says").filter({ hasText: `tokens ${now.stages.at(-1).kept} ` }).or(
+    stages(page).locator(".says").filter({ hasText: new RegExp(`\\b${now.stages.at(-1).kept} (is|are) left`) })).first().waitFor();
+  const heads = await stages(page).locator(".head strong").allTextContents();
+  assert.ok(heads.indexOf("Temperature") > heads.indexOf("Top-p"), `${heads}`);
+  // And the address has it: a reload shows the same.
+  await page.waitForFunction(() => location.hash.includes("order="));
+  await page.reload();
+  await stages(page).waitFor();
+  await page.waitForFunction(() => document.querySelectorAll(".head strong").length > 2);
+  const again = await stages(page).locator(".head strong").allTextContents();
+  assert.deepEqual(again, heads);
+  await close(page);
+});
+
+served("the first difference of a scan is where a real run leaves, and the fork is that run", async (server) => {
+  const { label, kept } = await recorded(server);
+  const changed = { temperature: 0.3 };
+  const real = await recorded(server, changed);
+  const ids = (k) => k.tokens.slice(k.prompt_tokens).map((t) => t.id);
+  const was = ids(kept), is = ids(real.kept);
+  const first = was.findIndex((id, i) => id !== is[i]);
+  assert.ok(first >= 0, "the parameters change nothing");
+  const scan = await server.json(`/api/requests/${label}/scan`, { sampling: changed });
+  assert.equal(scan.first_difference, kept.prompt_tokens + first);
+
+  const page = await open(server, { path: bench(label, 1) });
+  await stages(page).waitFor();
+  await set(page, "Temperature", changed.temperature);
+  await page.getByRole("button", { name: "Scan the answer" }).click();
+  await page.getByText(`the first is number ${first + 1}`).waitFor();
+  await page.getByText(`Token ${first + 1} of`).waitFor();
+  await page.getByRole("button", { name: "Fork there" }).click();
+  const fork = page.getByRole("listbox", { name: "Tokens of fork" });
+  await fork.locator("[role=option]").nth(is.length - 1).waitFor();
+  assert.equal((await fork.locator("[role=option]").allTextContents()).join(""), shown(real.text));
+  // Without a change nothing differs.
+  await page.getByRole("button", { name: "as it was" }).click();
+  await page.getByRole("button", { name: "Scan the answer" }).click();
+  await page.getByText("would be another one").waitFor();
+  await close(page);
+});
+
+served("an answer that repeats itself is found, and a penalty that breaks it does", async (server) => {
+  const { label, kept } = await recorded(server, { temperature: 0, max_tokens: 600, ignore_eos: true });
+  const page = await open(server, { path: bench(label, 1) });
+  const figure = page.getByRole("figure", { name: "It repeats itself" });
+  await figure.getByRole("button", { name: "Table" }).click();
+  const ids = kept.tokens.slice(kept.prompt_tokens).map((t) => t.id);
+  const rows = await figure.locator("tbody tr").evaluateAll((list) => list.map((row) => [...row.children].map((c) => c.textContent)));
+  for (const row of rows) {
+    const [again, first, length] = row.map(number);
+    assert.deepEqual(ids.slice(again - 1, again - 1 + length), ids.slice(first - 1, first - 1 + length));
+  }
+  await figure.getByRole("button", { name: "Picture" }).click();
+  await figure.getByRole("button", { name: "Which penalty would break it?" }).click();
+  const link = figure.getByRole("link", { name: "See it" }).first();
+  await link.waitFor({ timeout: 120000 });
+  const [, name, value] = (await link.getAttribute("href")).match(/set=([a-z_]+)%3A([\d.]+)/);
+  const place = Number((await link.getAttribute("href")).match(/pos=(\d+)/)[1]);
+  const told = await stages_of(server, label, { position: kept.prompt_tokens + place - 1, sampling: { [name]: Number(value) } });
+  assert.notEqual(told.drawn.id, ids[place - 1]);
+  await close(page);
+});
+
+served("from a token in Ask to its stages; without a request there is a field", async (server) => {
+  const page = await open(server, { path: "/#/lab/sampling" });
+  await page.getByText("The bench is about a request.").waitFor();
+  await page.goto(`${server.url}/#/ask`);
+  await setting(page, "Longest answer", 20);
+  const label = await ask(page, "Tell me a story about a bird.");
+  await tokens(page).nth(3).click();
+  await page.getByRole("link", { name: "Stages of this draw" }).click();
+  await page.getByText("Token 4 of").waitFor();
+  await stages(page).getByText("is drawn, as it was").waitFor();
+  assert.ok(page.url().includes(label));
+  await page.keyboard.press(".");
+  await page.getByText("Token 5 of").waitFor();
+  await page.getByRole("button", { name: "Previous" }).click();
+  await page.getByText("Token 4 of").waitFor();
+  await close(page);
+});
