@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { ask, close, open, send, setting, tokens, with_server } from "./browser.mjs";
 
 const served = with_server();
-const question = "Tell me a story about a bird who could not sing.";
+// Longer than a page of the KV cache.
+const question = "Tell me a story about a bird who could not sing. ".repeat(6).trim();
 const seeded = { seed: 77, temperature: 0.8, max_tokens: 32 };
 
 async function set_all(page) {
