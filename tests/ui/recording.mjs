@@ -14,6 +14,11 @@ export function recording({ sequences = 256, steps = 600, ms = 1000 / 60, page_s
   lines.push(JSON.stringify({ event: "hello", schema: 1, epoch: "recorded", now_ns: now, now_unix_ns: 0, model: "none", viewer: { name: "", role: "operator" } }));
   lines.push(JSON.stringify({ event: "snapshot", seq: 0, epoch: "recorded", now_ns: now, policy: "continuous", max_sequences: sequences,
     step_tokens: 2048, max_queue: 512, num_running: 0, num_waiting: 0, running: [], waiting: [], step: 0, blocked: null, pages: pages_json() }));
+  const snapshots = [];  // after every tenth step, as the server would tell it
+  const snapshot = (n) => snapshots.push({ n, seq, epoch: "recorded", now_ns: now, policy: "continuous", max_sequences: sequences, step_tokens: 2048, max_queue: 512,
+    num_running: running.size, num_waiting: 0, waiting: [], step: n, blocked: null, pages: structuredClone(pages_json()),
+    running: [...running.values()].map((r) => ({ id: r.id, label: `made-${r.id}`, tenant: "", choice: 0, state: "decode", slot: r.slot, prompt_tokens: r.prompt,
+      completion_tokens: 1, cached_tokens: 0, computed: r.computed, length: r.computed, preemptions: 0 })) });
   const prefix = [];  // pages that every prompt begins with, once the first has computed them
   const begin = (slot, ops, admit) => {
     const r = { id: next_request++, slot, prompt: 40 + Math.floor(chance() * 60), left: Math.floor(output * (0.3 + chance())), computed: 0, pages: [] };
@@ -64,6 +69,7 @@ export function recording({ sequences = 256, steps = 600, ms = 1000 / 60, page_s
       kv_read_bytes: 1e6, kv_write_bytes: 1e5, running: entries.length, waiting: 0, preempted: 0, padding_share_ns: 0, entries, pages: later, lost: false });
     now += ms * 1e6;
     for (const r of ended) tell("end", { at_ns: now, req: r.id, reason: "length", account: { completion_tokens: 1 } });
+    if (n % 10 === 9) snapshot(n);
   }
-  return { lines, pages: pages_json(), running: [...running.values()] };
+  return { lines, snapshots, pages: pages_json(), running: [...running.values()] };
 }
