@@ -115,6 +115,21 @@ served("a link shows the same word at the same merge", async (server) => {
   await close(page);
 });
 
+served("a text is asked for once", async (server) => {
+  const page = await open(server);
+  const asked = [];
+  page.on("request", (request) => { if (/tokenize|apply-template/.test(request.url())) asked.push(new URL(request.url()).pathname); });
+  await page.evaluate(() => (location.hash = "#/lab/tokens"));
+  await page.locator(".prompt .token").first().waitFor();
+  await page.locator(".chip").first().waitFor();
+  await page.waitForTimeout(1500);
+  assert.deepEqual(asked.sort(), ["/apply-template", "/tokenize"]);
+  await page.getByRole("figure", { name: "Tokens of the text" }).getByRole("option").first().click();
+  await page.waitForTimeout(500);
+  assert.equal(asked.length, 2, "choosing a word asks for nothing");
+  await close(page);
+});
+
 served("letters are counted, and a text that is too long is refused in words", async (server) => {
   const page = await open(server, { path: "/#/lab/tokens" });
   await field(page).fill("strawberry");

@@ -1,6 +1,7 @@
 // The text that is taken apart, its chosen word and how many merges are done: all in the address, so that a link shows
 // the same again.
-import {router} from '../app/route.svelte';
+import {untrack} from 'svelte';
+import {parseRoute, router, writeRoute} from '../app/route.svelte';
 import {saidBy} from '../data/api';
 import {Bytes, tell, type Told} from '../data/tokens';
 
@@ -25,7 +26,8 @@ export class TextBench {
 
   // To be made where a component is.
   constructor(fallback: string) {
-    const {text, word, merge} = router.now.query;
+    const home = router.now;
+    const {text, word, merge} = home.query;
     this.text = text ?? fallback;
     if (word) this.word = Math.max(-1, Math.trunc(Number(word)) || 0);
     if (merge) this.merge = Math.max(-1, Math.trunc(Number(merge)) || 0);
@@ -39,7 +41,7 @@ export class TextBench {
         } catch (error) {
           if (!stopper.signal.aborted) this.refused = saidBy(error);
         }
-      }, this.told ? 150 : 0);
+      }, untrack(() => this.told) ? 150 : 0);
       return () => (clearTimeout(timer), stopper.abort());
     });
     $effect(() => {
@@ -48,8 +50,10 @@ export class TextBench {
       if (this.word >= 0) query['word'] = String(this.word);
       if (this.merge >= 0) query['merge'] = String(this.merge);
       const timer = setTimeout(() => {
-        const {view, argument, query: {text: _t, word: _w, merge: _m, ...rest}} = router.now;
-        if (view === 'lab' || view === 'journey') router.replace({view, argument, query: {...rest, ...query}});
+        // The address itself: the router hears of a new one a moment later, and that must not be undone.
+        const {view, argument, query: {text: _t, word: _w, merge: _m, ...rest}} = parseRoute(location.hash);
+        const there = {view, argument, query: {...rest, ...query}};
+        if (view === home.view && argument === home.argument && writeRoute(there) !== location.hash) router.replace(there);
       }, 200);
       return () => clearTimeout(timer);
     });
