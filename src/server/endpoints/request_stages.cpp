@@ -53,11 +53,18 @@ json::object stage_json(const StageView& stage, const Tokenizer* tokenizer) {
           {"rest", {{"n", stage.rest}, {"p", stage.p(stage.rest_weight)}}}};
 }
 
+// Whether tokens are drawn by a race: otherwise there is none to tell.
+template <typename C>
+constexpr bool kDrawnByRace = requires(C& candidates, const DrawKey& key) {
+  candidates.draw(key);
+};
+
 // The draw: every candidate of the last stage has a noise E, and the least E / p wins. The winner and the
 // likeliest ones, in the order of arriving; empty where the token was not drawn so.
 json::array race_json(const Explanation& told, const DrawKey& key, std::size_t top,
                       const Tokenizer* tokenizer) {
   json::array out;
+  if (!kDrawnByRace<Candidates>) return out;
   auto runs = tell_race(told.last, key);
   std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
   if (runs.empty() || runs[0].id != told.token) return out;
