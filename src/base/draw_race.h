@@ -1,6 +1,10 @@
-// How a token is drawn: a race. Every candidate has a noise E, exponentially distributed, and an
-// integer weight w (draw_weight.h); the least time E / w wins, ties by logit, then by id. Candidate
-// i wins with probability w_i / sum of w: "Gumbel-max", without the logarithms of the weights.
+// How a token is to be drawn: a race. Today Candidates::draw takes a place in the cumulative
+// distribution; this is the arithmetic that replaces it, and nothing that is served depends on it
+// yet.
+//
+// Every candidate has a noise E, exponentially distributed, and an integer weight w
+// (draw_weight.h); the least time E / w wins, ties by logit, then by id. Candidate i wins with
+// probability w_i / sum of w: "Gumbel-max", without the logarithms of the weights.
 //
 // E is a function of (seed, choice, position, id) alone. What else may be drawn, and in which order
 // candidates are looked at, changes nothing; and two models that see the same noise mostly draw the
