@@ -47,6 +47,22 @@ TEST_F(ApiTest, ModelsHealthMetricsInfo) {
   EXPECT_EQ(info["version"], "9.9.9");
   EXPECT_EQ(info["model"].at("vocab"), 64);
   EXPECT_EQ(info["limits"].at("context"), 256);
+  // What the page's calculator multiplies.
+  EXPECT_EQ(info["model"].at("kv_heads"), info["memory"].at("groups").at(0).at("kv_heads"));
+  EXPECT_EQ(info["model"].at("head_dim"), info["memory"].at("groups").at(0).at("key_width"));
+  std::int64_t bytes = 0;
+  for (const json::value& g : info["memory"].at("groups").as_array()) {
+    auto of = [&](const char* name) { return g.at(name).to_number<std::int64_t>(); };
+    const std::int64_t position =
+        of("layers") * of("kv_heads") * (of("key_width") + of("value_width")) * 2;
+    const auto size = info["options"].at("page_size").to_number<std::int64_t>();
+    EXPECT_GT(position, 0);
+    EXPECT_GE(of("page_bytes"), position * size);
+    EXPECT_EQ(of("window"), 0);
+    bytes += of("page_bytes") * (of("pages") + of("spare_pages"));
+  }
+  EXPECT_EQ(info["options"].at("kv_type"), "f16");
+  EXPECT_EQ(info["memory"].at("kv_bytes"), bytes);
   EXPECT_EQ(info["chat"].at("template"), "built in (ChatML)");
   EXPECT_EQ(info["chat"].at("tool_calls"), "hermes");
   EXPECT_EQ(info["backend"].at("name"), "cpu");

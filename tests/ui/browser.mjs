@@ -7,7 +7,9 @@ import { chromium } from "playwright-core";
 import { Server, slow } from "./server.mjs";
 
 export { Server, slow };
-export const views = ["#/ask", "#/request", "#/engine", "#/lab", "#/lab/tokens", "#/lab/sampling", "#/journey", "#/journey/1", "#/journey/2", "#/journey/3", "#/model"];
+export const views = ["#/ask", "#/request", "#/engine", "#/lab", "#/lab/tokens", "#/lab/sampling", "#/journey", "#/journey/1", "#/journey/2", "#/journey/3",
+  "#/journey/4", "#/journey/4?beat=4", "#/journey/4?beat=5", "#/journey/5", "#/journey/5?beat=5", "#/journey/9", "#/journey/9?beat=4",
+  "#/journey/13", "#/journey/13?beat=2", "#/journey/13?beat=3", "#/journey/13?beat=5", "#/model"];
 export const widths = [320, 768, 1280, 1920];
 export const themes = ["light", "dark"];
 export const shots = process.env.VITRINE_SHOTS ?? "shots";

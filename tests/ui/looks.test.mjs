@@ -42,9 +42,19 @@ for (const theme of themes)
       await tokens(page).nth(4).click();
       for (const view of [...views, `#/request/${label}`]) {
         await visit(page, view, label);
-        const file = view.startsWith("#/request/") ? "one" : view.slice(2).replace("/", "-");
+        const file = view.startsWith("#/request/") ? "one" : view.slice(2).replace(/\W+/g, "-");
         await page.screenshot({ path: `${shots}/${file}-${theme}-${width}.png`, fullPage: view !== "#/ask" });
         assert.deepEqual(await faults(page), [], view);
+      }
+      // The chapters after what they offer to do.
+      for (const [chapter, beat] of [[4, 4], [5, 1], [9, 2], [9, 4], [13, 1], [13, 2]]) {
+        await page.evaluate((to) => (location.hash = to), `#/journey/${chapter}?beat=${beat}`);
+        await page.locator(".words .says").waitFor();
+        if (beat !== 4 || chapter === 4) await page.locator("button.do").click();
+        await page.locator("button.do:not(:disabled)").waitFor();
+        await page.locator(".scene [role=figure]").first().waitFor();
+        await page.screenshot({ path: `${shots}/journey-${chapter}-${beat}-done-${theme}-${width}.png`, fullPage: true });
+        assert.deepEqual(await faults(page), [], `chapter ${chapter}, beat ${beat}, done`);
       }
       await close(page);
     });

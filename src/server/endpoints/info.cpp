@@ -19,7 +19,12 @@ json::object memory_json(const MemoryPlan& m, const Api& api) {
   json::array groups;
   for (const CacheGroup& g : m.groups)
     groups.push_back(json::object{{"layers", g.layers.size()},
+                                  {"window", g.spec.window},
+                                  {"kv_heads", g.spec.layout.heads},
+                                  {"key_width", g.spec.layout.k.width},
+                                  {"value_width", g.spec.layout.v.width},
                                   {"pages", g.pages},
+                                  {"spare_pages", m.spare_pages},
                                   {"pages_per_sequence", g.pages_per_sequence},
                                   {"page_bytes", g.page_bytes}});
   return {{"file_bytes", m.file_bytes},
@@ -78,6 +83,7 @@ Reply info(const Api& api, const HttpRequest&) {
   const Engine& engine = *api.engine;
   const EngineInfo& model = engine.info();
   const EngineOptions& options = engine.options();
+  const KvLayout& layout = engine.memory().groups.front().spec.layout;
   Snapshot now = engine.snapshot();
   json::object tokenizer, chat;
   if (api.tokenizer != nullptr)
@@ -96,6 +102,8 @@ Reply info(const Api& api, const HttpRequest&) {
         {"layers", model.layers},
         {"dim", model.dim},
         {"heads", model.heads},
+        {"kv_heads", layout.heads},
+        {"head_dim", layout.k.width},
         {"vocab", model.vocab},
         {"context", model.model_context}}},
       {"tokenizer", api.tokenizer != nullptr ? json::value(tokenizer) : json::value()},

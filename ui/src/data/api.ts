@@ -119,7 +119,7 @@ export interface Snapshot {
 export interface Info {
   version: string;
   started_unix: number;
-  model: {name: string; arch: string; layers: number; dim: number; heads: number; vocab: number; context: number};
+  model: {name: string; arch: string; layers: number; dim: number; heads: number; kv_heads?: number; head_dim?: number; vocab: number; context: number};
   tokenizer: {kind: string; vocab: number} | null;
   chat: {template: string; tool_calls: string | null; reasoning: string} | null;
   backend: {name: string; description: string};
@@ -139,7 +139,7 @@ export interface Info {
     total_bytes: number;
     constraint_cache_bytes_most: number;
     tokenizer_cache_bytes_most: number;
-    groups: {layers: number; pages: number; pages_per_sequence: number; page_bytes: number}[];
+    groups: {layers: number; window?: number; kv_heads?: number; key_width?: number; value_width?: number; pages: number; spare_pages?: number; pages_per_sequence: number; page_bytes: number}[];
   };
 }
 

@@ -19,6 +19,8 @@ export type Unit =
   | 'GFLOP/s'
   | 'GB/s'
   | 'FLOP/B'
+  | 'GB'
+  | 'money'
   | 'plain';
 
 export interface Text {
@@ -90,11 +92,20 @@ export function write(value: number, unit: Unit): Text {
       return {digits: grouped(value, 0), unit: value === 1 ? 'page' : 'pages'};
     case 'number':
       return {digits: significant(value), unit: ''};
+    case 'money':
+      return {digits: money(value), unit: ''};
     case 'plain':
       return {digits: String(value), unit: ''};
     default:
       return {digits: significant(value), unit};
   }
+}
+
+// In whatever currency; three digits that matter, and never fewer than cents.
+function money(value: number): string {
+  const size = Math.abs(value);
+  if (size === 0 || size >= 1) return grouped(value, 2);
+  return grouped(value, Math.min(12, Math.max(2, 2 - Math.floor(Math.log10(size)))));
 }
 
 function percent(share: number): string {

@@ -113,7 +113,8 @@ export async function fetchScan(label: string, changed: Changed, signal?: AbortS
   }
   return out;
 }
-export const hold = (label: string, what: {allow: number} | {release: true}) => post<Held>(at(label, 'hold'), what);
+export const hold = (label: string, what: {allow: number} | {release: true}, choice = 0) =>
+  post<Held>(`${at(label, 'hold')}${choice > 0 ? `?choice=${choice}` : ''}`, what);
 
 // Another continuation from a position of the answer on, streamed as an answer is.
 export async function fork(
