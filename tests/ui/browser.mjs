@@ -98,6 +98,10 @@ export async function visit(page, view, label) {
   await page.locator(ready[view] ?? (view.startsWith("#/journey/") ? "main [role=figure], main .empty" : "main canvas")).first().waitFor();
 }
 
+// Figures without a chip that says where they come from, at one moment.
+export const without_chip = (page) => page.locator("[role=figure]").evaluateAll((list) =>
+  list.filter((figure) => !figure.querySelector("[data-provenance]")).map((figure) => figure.innerText.slice(0, 40)));
+
 // What a figure's JSON button copies.
 export async function figure_json(page, name) {
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
