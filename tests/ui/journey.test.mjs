@@ -42,8 +42,10 @@ async function press(page) {
   return true;
 }
 async function prompt_by_keyboard(page) {
+  await page.locator(".words .says").waitFor();
   const field = page.getByLabel("Prompt", { exact: true });
   if (!(await field.count())) return;
+  await page.locator("form button.primary:not(:disabled)").waitFor();
   await field.focus();
   await page.keyboard.press("Enter");
   await page.getByRole("figure").first().waitFor();
@@ -95,6 +97,40 @@ served("without a request each chapter that needs one offers to send it", async 
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     await close(page);
   }
+});
+
+served("1: the way by the browser's clock, and two lives laid over each other", async (server, t) => {
+  const page = await open(server, { path: "/#/journey/1?beat=2" });
+  await press(page);
+  const wire = await figure_json(page, "The way there and back");
+  assert.equal(wire.label, label_of(page));
+  const entry = await page.evaluate(() => performance.getEntriesByType("resource").filter((e) => e.name.includes("/v1/")).at(-1).toJSON());
+  assert.equal(wire.wait, entry.responseStart - entry.requestStart);
+  assert.equal(wire.answer, entry.responseEnd - entry.responseStart);
+  const [alone] = await server.ended_of(wire.label);
+  if (alone.stamps) {
+    assert.equal(wire.server, (alone.stamps.first_write - alone.stamps.received) / 1e6);
+    assert.ok(wire.network >= 0 && wire.network <= wire.wait);
+  }
+  await page.evaluate(() => document.activeElement?.blur());
+  await page.keyboard.press("]");
+  await page.getByText("The second life is missing").waitFor();
+  await press(page);
+  if (await page.getByText("cannot send company").count()) return void (await page.context().close(), t.skip("the server has no company"));
+  const two = await figure_json(page, "Two lives");
+  assert.deepEqual(two.map((l) => l.label), [wire.label, label_of(page)]);
+  for (const life of two) {
+    const parts = Object.values(life.parts).reduce((sum, ms) => sum + ms, 0);
+    assert.ok(Math.abs(parts - life.total) < 1e-6, `${parts} of ${life.total}`);
+    const [{ life: told }] = await server.ended_of(life.label);
+    if (told) assert.ok(Math.abs(told.reduce((sum, [, , ns]) => sum + ns, 0) / 1e6 - life.total) < 1e-6);
+  }
+  const [, crowd] = two, [account] = await server.ended_of(crowd.label);
+  assert.ok(account.batch_max > 1, "it shared its steps");
+  // In words, too.
+  for (const sentence of account.why ?? []) await page.getByText(sentence, { exact: true }).first().waitFor();
+  await server.expect_idle(60000);
+  await close(page);
 });
 
 served("4: slab and ticks are its steps, and the sum is its total", async (server) => {

@@ -20,7 +20,7 @@ export function phasesOf(steps: readonly StepOfRequest[]): Record<'prefill' | 'd
 
 // The time between two of its draws, by the clock of the steps that drew; undefined: there were not two.
 export function gapOf(steps: readonly StepOfRequest[]): number | undefined {
-  const ends = steps.filter((s) => s.sampled).map((s) => s.start_ns / 1e6 + stepMs(s));
+  const ends = steps.filter((s) => s.sampled).map((s) => ((s as {end_ns?: number}).end_ns ?? s.start_ns + stepMs(s) * 1e6) / 1e6);
   return ends.length > 1 ? (ends.at(-1)! - ends[0]!) / (ends.length - 1) : undefined;
 }
 

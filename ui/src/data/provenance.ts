@@ -170,6 +170,13 @@ export const fields = {
   'candidate.score': field('logprob', 'measured', 'Score of the token, from the tokenizer’s file.'),
   'candidate.total': field('logprob', 'computed', 'Sum of the scores of the best way up to here.'),
   'candidate.left_out': field('count', 'measured', 'Candidates that the server did not send.'),
+  // A life, or two.
+  'life.part': field('ms', 'measured', 'This part of its life.'),
+  'life.whole': field('ms', 'measured', 'From its beginning to its end, or until now.'),
+  'twice.ms': field('ms', 'computed', 'Sums and differences of parts.'),
+  'wire.ms': field('ms', 'measured', 'By this browser’s clock, from its record of the request.'),
+  'wire.server': field('ms', 'measured', 'By the server’s clock, from the first byte in to the first byte out.'),
+  'wire.network': field('ms', 'computed', 'The browser’s wait for the first byte less the server’s time.'),
   // Two phases.
   'phase.rows': field('count', 'computed', 'Rows of this request in the steps of this phase, added up.'),
   'phase.steps': field('steps', 'computed', 'Its steps of this phase, counted.'),
