@@ -5,6 +5,7 @@ import {packStep} from '../src/data/events';
 import {plain} from '../src/data/format';
 import {gapOf, phasesOf, sumOf} from '../src/data/phases';
 import {billOf, costOf, timesOf, tokensOf, totalOf, workOf} from '../src/data/price';
+import {wireOf} from '../src/journey/wire';
 import {cacheLines, fitting, kShapes, roomOf, shapeOf, tablesFor, tokenBytes} from '../src/data/sizes';
 
 beforeAll(() => {
@@ -126,4 +127,8 @@ describe('prices', () => {
     expect(plain(1234.5, 'money')).toBe('1,234.50');
     expect(plain(0, 'money')).toBe('0.00');
   });
+});
+
+test('the way of a request is the browser’s clock, cut at its marks', () => {
+  expect(wireOf({startTime: 10, requestStart: 12, responseStart: 30, responseEnd: 95})).toEqual({before: 2, wait: 18, answer: 65});
 });
