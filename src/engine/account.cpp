@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace vitrine {
 
 const char* finish_reason_name(FinishReason reason) {
@@ -48,6 +50,17 @@ std::string CacheAccount::text() const {
       return fmt::format("{}: it was not asked", got);
   }
   return got;
+}
+
+std::int64_t Account::written_until(std::int64_t now) const {
+  if (!written) return stamps.ended;
+  return written->done ? std::max(stamps.ended, written->last_ns.load()) : now;
+}
+
+void Account::take_written() {
+  if (!written) return;
+  stamps.first_write = written->first_ns, stamps.last_write = written->last_ns;
+  bytes_out = written->bytes;
 }
 
 }  // namespace vitrine

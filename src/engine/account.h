@@ -3,8 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+
+#include "base/written.h"
+#include "engine/life.h"
 
 namespace vitrine {
 
@@ -71,6 +75,7 @@ struct Stamps {
   // By the server, before the engine knows of it.
   std::int64_t received = 0;   // its first byte
   std::int64_t body = 0;       // all of it
+  std::int64_t taken = 0;      // a worker began with it
   std::int64_t parsed = 0;     // the fields are read
   std::int64_t templated = 0;  // the conversation is text
   std::int64_t tokenized = 0;
@@ -95,6 +100,7 @@ struct Account {
   Timings timings;
   CacheAccount cache;
   QueueAccount queue;
+  LifeBook life;
   int pages = 0;  // held at most at one time, over all cache groups
   int preemptions = 0;
   int recomputed_tokens = 0;  // computed again after preemptions
@@ -107,12 +113,23 @@ struct Account {
   // Its shares of its steps' time (engine/shares.h), complete when the step in which it ended is:
   // computing the prompt, computing output, computing again what a preemption had dropped.
   std::int64_t input_ns = 0, output_ns = 0, wasted_ns = 0;
+  std::int64_t cached_ns = 0;  // looking up what of its prompt the cache has
   Stamps stamps;
   std::uint64_t first_step = 0,
                 last_step = 0;  // it was in these and perhaps in some between; with steps > 0
   std::int64_t bytes_out = 0;   // of its answer, with its head
+  std::shared_ptr<const Written> written;  // its answer, as it goes out; null: it has none
+  std::string
+      traceparent;  // the caller's span (W3C Trace Context), which its own belong to; or none
   FinishReason reason = FinishReason::kStop;  // once it has ended
   std::string error;
+
+  // It has ended, or was never submitted: its answer may still be going out.
+  bool over() const { return stamps.ended > 0 || stamps.submitted == 0; }
+  // Until its last byte is out; `now` while it is not.
+  std::int64_t written_until(std::int64_t now) const;
+  // Copies from `written` what the stamps say about it.
+  void take_written();
 };
 
 }  // namespace vitrine

@@ -153,7 +153,10 @@ std::unique_ptr<Sequence> Admission::make_choice(Request request, std::vector<st
   s->account.tenant = request.tenant;
   s->account.priority = request.priority;
   s->account.stamps = request.stamps;
+  s->account.written = request.written;
+  s->account.traceparent = request.traceparent;
   s->account.stamps.submitted = process_ns(s->submitted);
+  s->account.life.begin(s->account.stamps.submitted);
   s->account.submitted_unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                                      std::chrono::system_clock::now().time_since_epoch())
                                      .count();

@@ -7,10 +7,12 @@ void Batch::reserve(int sequences, int step_tokens, int groups) {
   copies.reserve(static_cast<std::size_t>(sequences) * groups);
   scores.reserve(step_tokens), pools.reserve(step_tokens), drawn.reserve(step_tokens);
   top.reserve(static_cast<std::size_t>(sequences) * kMaxTopLogprobs);
+  absent.reserve(sequences);
 }
 
 void Batch::clear() {
   entries.clear(), scores.clear(), pools.clear(), copies.clear(), drawn.clear(), top.clear();
+  absent.clear();
   tokens = forks = 0;
 }
 

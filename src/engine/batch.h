@@ -31,6 +31,14 @@ struct DrawnToken {
   int top = -1;  // where its best tokens begin in Batch::top; -1: not asked for
 };
 
+// A sequence that has a seat and no rows in the step.
+struct Absent {
+  std::uint64_t sequence = 0;
+  int slot = 0;
+  LifeKind kind = LifeKind::kSatOut;
+  LifeCause cause = LifeCause::kNone;
+};
+
 // The rows of one sequence.
 struct BatchEntry {
   Sequence* sequence = nullptr;
@@ -66,7 +74,8 @@ struct Batch {
   std::vector<Copy> copies;       // of pages, before anything is written
   std::vector<DrawnToken> drawn;  // of all entries
   std::vector<TokenLogprob> top;  // best tokens of those that ask for them
-  int tokens = 0;                 // rows
+  std::vector<Absent> absent;
+  int tokens = 0;  // rows
   int forks = 0;
   int flight = -1;  // which of the steps in flight it is, for the runner and the scorer
   int rows_run = 0, scores_run = 0;  // rows computed and scored, padding included

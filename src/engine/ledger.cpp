@@ -50,6 +50,8 @@ void Ledger::ran(const Batch& batch, const StepRecord& r) {
     if (entry.sequence->finished) continue;  // its account is closed
     Account& a = entry.sequence->account;
     Timings& t = a.timings;
+    a.life.turn(r.wall_from_ns, entry.prefill ? LifeKind::kPrefill : LifeKind::kDecode,
+                entry.again > 0 ? LifeCause::kAgain : LifeCause::kNone);
     (entry.prefill ? t.prefill_ms : t.decode_ms) += ns * 1e-6;
     ++(entry.prefill ? t.prefill_steps : t.decode_steps);
     if (a.steps == 0) a.first_step = r.step;
@@ -104,6 +106,10 @@ Account Ledger::ended(Sequence& s, FinishReason reason, const std::string& error
   Timings& t = a.timings;
   t.total_ms = ms_since(s.submitted, now);
   a.stamps.ended = process_ns(now);
+  if (s.in_flight > 0)  // in a step that is on its way
+    a.life.turn(wall_from_, s.computed < s.prefill_end ? LifeKind::kPrefill : LifeKind::kDecode,
+                s.computed < s.reached ? LifeCause::kAgain : LifeCause::kNone);
+  a.life.end(a.stamps.ended);
   int computed = std::min(s.computed, a.usage.prompt_tokens) - a.usage.cached_tokens;
   if (t.prefill_ms > 0) t.prefill_tok_s = 1e3 * std::max(0, computed) / t.prefill_ms;
   if (t.decode_ms > 0) t.decode_tok_s = 1e3 * t.decode_steps / t.decode_ms;

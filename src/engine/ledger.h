@@ -21,6 +21,8 @@ class Ledger {
   void looked_up(const Sequence& s, int found);
   void recomputes(Sequence& s, int tokens);  // after a preemption
   void preempted(Sequence& s);
+  // Where the time of the oldest step that is not committed begins.
+  void wall_from(std::int64_t ns) { wall_from_ = ns; }
   // A batch has run; its record is complete but for the time of committing.
   void ran(const Batch& batch, const StepRecord& record);
   // Its share of the step that was committed last. `s` is null when it has ended in that step.
@@ -54,6 +56,7 @@ class Ledger {
   std::vector<Clock::time_point> ends_;  // a ring of the last ends
   std::vector<std::size_t> just_ended_;  // in accounts_, since settled()
   int preempted_ = 0;
+  std::int64_t wall_from_ = 0;
   std::int64_t prefix_ns_ = 0;
   double prefill_ns_per_token_ = 0;
 };

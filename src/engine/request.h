@@ -55,7 +55,9 @@ struct Request {
   double weight = 1;       // the tenant's share
   std::string cache_salt;  // pages are shared only among requests with the same salt
   Stamps stamps;           // those of before it is submitted
-  std::string label;       // the caller's name for the request, shown in accounts and snapshots
+  std::shared_ptr<const Written> written;  // its answer, as it goes out
+  std::string traceparent;                 // as Account has it
+  std::string label;  // the caller's name for the request, shown in accounts and snapshots
   std::optional<std::chrono::milliseconds> timeout;  // from submission
   // Tokens that it may draw until TokenStream::allow() says more; none: as many as it likes.
   std::optional<int> allow;

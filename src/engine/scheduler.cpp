@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/process_clock.h"
+
 namespace vitrine {
 namespace {
 
@@ -63,6 +65,7 @@ int Scheduler::mixed_rows() const {
 void Scheduler::plan(Batch& batch, Clock::time_point now) {
   batch.clear();
   settle_ = false;
+  ++plans_;
   end_overdue(now);
   admit(now);
   prefills_.clear();
@@ -80,6 +83,7 @@ void Scheduler::plan(Batch& batch, Clock::time_point now) {
   else if (batch.tokens > 0)
     budget = std::min(budget, rows);
   plan_prefill(batch, budget);
+  list_absent(batch, now);
   requeue_preempted();
 }
 
@@ -142,10 +146,22 @@ void Scheduler::admit(Clock::time_point now) {
 void Scheduler::block(Sequence& s, Wait reason, Clock::time_point now) {
   blocked_.reason = reason, blocked_.sequence = s.id;
   if (reason != Wait::kPages) blocked_.needed = blocked_.available = 0;
+  wait_behind(s, now);
   if (s.preempted) return;
+  s.account.life.turn(process_ns(now), LifeKind::kQueue,
+                      reason == Wait::kSeats   ? LifeCause::kSeats
+                      : reason == Wait::kPages ? LifeCause::kPages
+                                               : LifeCause::kPolicy);
   if (!s.first_since) s.first_since = now;
   s.account.queue.reason = reason;
   s.account.queue.needed = blocked_.needed, s.account.queue.available = blocked_.available;
+}
+
+// Those that came since the last step are behind the one that does not get in.
+void Scheduler::wait_behind(const Sequence& first, Clock::time_point now) {
+  for (const auto& s : queue_.waiting())
+    if (s.get() != &first && s->account.life.unseen())
+      s->account.life.turn(process_ns(now), LifeKind::kQueue, LifeCause::kBehind, first.id);
 }
 
 // Holds what the cache has of the sequence, if there is room for the rest.
@@ -157,7 +173,7 @@ bool Scheduler::place(Sequence& s) {
   keys = keys.first(std::min<std::size_t>(keys.size(), possible / plan_.page_size));
   int pages = 0;
   {
-    Stopwatch watch(ledger_.prefix_ns());
+    Stopwatch watch(ledger_.prefix_ns()), mine(s.account.cached_ns);
     if (reuse) pages = cache_.match(keys);
     cache_.adopt(keys, pages, s.tables);
   }
@@ -201,6 +217,7 @@ bool Scheduler::fits(const Sequence& s) {
 void Scheduler::start(std::unique_ptr<Sequence> s, Clock::time_point now) {
   seat(*s);
   ledger_.admitted(*s, now);
+  s->account.life.rest(process_ns(now));
   s->preempted = false;
   auto at = std::upper_bound(running_.begin(), running_.end(), s,
                              [](const auto& a, const auto& b) { return a->rank < b->rank; });
@@ -262,7 +279,10 @@ void Scheduler::plan_prefill(Batch& batch, int budget) {
 
 bool Scheduler::schedule(Batch& batch, Sequence& s, int count) {
   int end = s.scheduled + count;
-  if (!ensure_pages(s, s.scheduled, end)) return false;
+  if (!ensure_pages(s, s.scheduled, end)) {
+    s.starved = plans_;
+    return false;
+  }
   for (int g = 0; g < cache_.groups(); ++g) {
     PageCopy copy = s.tables[g].grow(cache_.pool(g), s.scheduled, end);
     if (copy.to != kNoPage) batch.copies.push_back({g, copy});
@@ -278,6 +298,7 @@ bool Scheduler::schedule(Batch& batch, Sequence& s, int count) {
   s.scheduled = end;
   batch.tokens += count;
   ++s.in_flight;
+  s.planned = plans_;
   queue_.charge(s, count);
   if (end >= s.prefill_end && !s.forks.empty()) fork(batch, s);
   return true;
@@ -302,6 +323,8 @@ void Scheduler::score_rows(Batch& batch, const Sequence& s) const {
 void Scheduler::fork(Batch& batch, Sequence& s) {
   const int row = batch.tokens - 1;  // the prompt's last
   for (auto& f : s.forks) {
+    f->account.life.follow(s.account.life, s.account.stamps.admitted);
+    f->account.life.turn(s.account.stamps.admitted, LifeKind::kQueue, LifeCause::kPrompt, s.id);
     bool room = !free_slots_.empty() && batch.tokens + batch.forks < options_.step_tokens &&
                 s.max_output > 0;
     if (!room) {
@@ -319,6 +342,7 @@ void Scheduler::fork(Batch& batch, Sequence& s) {
     f->account.stamps.admitted = s.account.stamps.admitted;
     seat(*f);
     f->in_flight = 1;
+    f->planned = plans_;
     const int entry = static_cast<int>(batch.entries.size()), position = f->scheduled - 1;
     batch.entries.push_back(
         {.sequence = f.get(), .first = f->scheduled, .row = row, .draws = 1, .prefill = true});
@@ -334,6 +358,26 @@ bool Scheduler::ensure_pages(Sequence& s, int from, int to) {
     while (s.tables[g].needed(cache_.pool(g), from, to) > cache_.pool(g).available())
       if (!preempt_for(s, false)) return false;
   return true;
+}
+
+// Why those that have a seat have no rows in the step.
+void Scheduler::list_absent(Batch& batch, Clock::time_point now) {
+  for (const auto& s : running_) {
+    if (s->slot < 0 || s->finished || s->planned == plans_) continue;
+    Absent out{.sequence = s->id, .slot = s->slot};
+    if (s->paused())
+      out.kind = LifeKind::kPaused, out.cause = s->held() ? LifeCause::kHeld : LifeCause::kReader;
+    else if (s->left() <= 0)
+      continue;  // all it will ever draw is on its way
+    else
+      out.cause = s->waits()             ? LifeCause::kHost
+                  : s->starved == plans_ ? LifeCause::kPages
+                                         : LifeCause::kBudget;
+    batch.absent.push_back(out);
+    // There is no step whose end would tell.
+    if (batch.empty() && s->in_flight == 0)
+      s->account.life.turn(process_ns(now), out.kind, out.cause);
+  }
 }
 
 // ---- preemption
@@ -365,13 +409,14 @@ bool Scheduler::preempt_for(const Sequence& wants, bool waits) {
     settle_ = true;
     return false;
   }
-  preempt(*s);
+  preempt(*s, wants);
   if (waits) requeue_preempted();
   return true;
 }
 
-void Scheduler::preempt(Sequence& s) {
+void Scheduler::preempt(Sequence& s, const Sequence& by) {
   release(s);
+  s.account.life.turn(process_ns(), LifeKind::kPreempted, LifeCause::kNone, by.id);
   s.preempted = true;
   s.prefill_end = static_cast<int>(s.tokens.size());
   s.reached = std::max(s.reached, s.computed);

@@ -82,6 +82,7 @@ class Scheduler {
   bool fits(const Sequence& s);
   void block(Sequence& s, Wait reason, Clock::time_point now);
   void start(std::unique_ptr<Sequence> s, Clock::time_point now);
+  void wait_behind(const Sequence& first, Clock::time_point now);
   void seat(Sequence& s);
   // Planning.
   int mixed_rows() const;
@@ -91,10 +92,11 @@ class Scheduler {
   void score_rows(Batch& batch, const Sequence& s) const;
   void fork(Batch& batch, Sequence& s);
   bool ensure_pages(Sequence& s, int from, int to);
+  void list_absent(Batch& batch, Clock::time_point now);
   // Preemption.
   Sequence* victim(const Sequence& wants, bool waits) const;
   bool preempt_for(const Sequence& wants, bool waits);
-  void preempt(Sequence& s);
+  void preempt(Sequence& s, const Sequence& by);
   void requeue_preempted();
   // Results (scheduler_commit.cpp).
   void take_back(Sequence& s, const BatchEntry& entry);
@@ -123,6 +125,7 @@ class Scheduler {
   // sequence from one list to another never allocates.
   std::size_t inside_ = 0;
   std::size_t turn_ = 0;  // which decodes first when not all can
+  std::uint64_t plans_ = 0;
   bool settle_ = false;
   Blocked blocked_;
   std::vector<Sequence*> committed_;  // of the batch that is committed

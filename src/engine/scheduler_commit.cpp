@@ -9,6 +9,9 @@ namespace vitrine {
 
 void Scheduler::commit(const Batch& batch, const StepRecord& record) {
   ledger_.ran(batch, record);
+  for (const Absent& a : batch.absent)
+    if (Sequence* s = by_slot_[a.slot]; s != nullptr && s->id == a.sequence && !s->finished)
+      s->account.life.turn(record.wall_from_ns, a.kind, a.cause);
   const Clock::time_point now = Clock::now();  // the tokens of a step come together
   committed_.clear();
   for (const BatchEntry& entry : batch.entries) {
@@ -37,8 +40,10 @@ void Scheduler::commit(const Batch& batch, const StepRecord& record) {
 void Scheduler::settle(const StepRecord& record) {
   for (const StepEntry& e : record.entries) {
     // Nobody has taken its place since: seats are given when a step is planned.
-    const Sequence* s = by_slot_[e.slot];
-    ledger_.charge(s != nullptr && s->id == e.sequence ? by_slot_[e.slot] : nullptr, e);
+    Sequence* s = by_slot_[e.slot];
+    if (s != nullptr && s->id != e.sequence) s = nullptr;
+    ledger_.charge(s, e);
+    if (s != nullptr) s->account.life.rest(record.wall_from_ns + record.wall_ns);
   }
   ledger_.settled();
 }

@@ -31,8 +31,9 @@ struct Sequence : DrawState {
   int prefill_end = 0;
   int max_output = 0;
   int scheduled = 0, computed = 0;
-  int reached = 0;    // most positions computed before a preemption
-  int in_flight = 0;  // planned steps that are not committed
+  int reached = 0;                         // most positions computed before a preemption
+  int in_flight = 0;                       // planned steps that are not committed
+  std::uint64_t planned = 0, starved = 0;  // the last plan in which it has rows; lacked a page
   bool finished = false;
   bool preempted = false;  // waits to be computed again
 

@@ -41,6 +41,7 @@ struct StepRecord {
   // Since the end of the step before, or since it began where there was no work: without gaps, also
   // where steps overlap on a device.
   std::int64_t wall_ns = 0;
+  std::int64_t wall_from_ns = 0;      // where that time begins, process_ns()
   double flops_per_byte = 0;          // that time was divided by
   std::int64_t padding_share_ns = 0;  // of wall_ns; this and the entries' shares sum to it
   std::int64_t wait_ns = 0;           // within sample: for a device to be through

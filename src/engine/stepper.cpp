@@ -45,10 +45,10 @@ void Stepper::abandon() noexcept {
 bool Stepper::plan(Flight& flight) {
   const std::int64_t start = process_ns();
   std::lock_guard lock(books_);
+  if (!follows_ && in_flight_.size() == 1) scheduler_.ledger().wall_from(wall_from_ = start);
   scheduler_.plan(flight.batch, Clock::now());
   flight.record.start_ns = start;
   flight.record.blocked = scheduler_.blocked();
-  if (!follows_ && in_flight_.size() == 1) wall_from_ = start;
   flight.record.plan_ns = process_ns() - start;
   return scheduler_.settle();
 }
@@ -97,6 +97,7 @@ void Stepper::commit(int keep) {
     if (!flight.collected) collect(flight);
     StepRecord& r = flight.record;
     const std::int64_t start = process_ns();
+    r.wall_from_ns = wall_from_;
     {
       std::lock_guard lock(books_);
       scheduler_.commit(flight.batch, r);
@@ -108,6 +109,7 @@ void Stepper::commit(int keep) {
       r.flops_per_byte = m_.info.flops_per_byte;
       share_time(r);
       scheduler_.settle(r);
+      scheduler_.ledger().wall_from(wall_from_);
       records_.add(r);
     }
     spare_.push_back(std::move(flight));
