@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/process_clock.h"
 #include "base/utf8.h"
 #include "chat/chatml.h"
 
@@ -277,6 +278,7 @@ Result<Text> ChatTemplate::render_with(const ChatInput& input, bool parts) const
 Result<ChatPrompt> ChatTemplate::prompt(const ChatInput& input) const {
   ChatPrompt out;
   VT_TRY(out.text, render(input));
+  out.rendered_ns = process_ns();
   std::vector<ByteSpan> words;
   for (const jinja::Span& span : out.text.caller()) words.push_back({span.begin, span.end});
   // The template writes BOS itself; adding it here would double it.

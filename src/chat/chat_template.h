@@ -25,6 +25,7 @@ inline constexpr std::int32_t kFromTools = -1;  // descriptions of tools
 struct ChatPrompt {
   jinja::Text text;
   std::vector<std::int32_t> ids;
+  std::int64_t rendered_ns = 0;  // process_ns() when the text was there
 };
 
 class ChatTemplate {

@@ -115,6 +115,7 @@ struct Account {
   std::int64_t input_ns = 0, output_ns = 0, wasted_ns = 0;
   std::int64_t cached_ns = 0;  // looking up what of its prompt the cache has
   Stamps stamps;
+  std::uint64_t came_before = 0;  // the step that was next when it came
   std::uint64_t first_step = 0,
                 last_step = 0;  // it was in these and perhaps in some between; with steps > 0
   std::int64_t bytes_out = 0;   // of its answer, with its head

@@ -195,6 +195,11 @@ const ModelFile& Engine::file() const { return *p_->loaded->file; }
 Peak Engine::measure_peak() { return p_->loaded->backend->measure_peak(p_->loaded->matmul_type); }
 void Engine::time_ops(bool on) { p_->loaded->backend->time_ops(on); }
 
+bool Engine::idle() const {
+  std::scoped_lock lock(p_->books, p_->mutex);
+  return p_->scheduler.idle() && p_->incoming.empty();
+}
+
 Snapshot Engine::snapshot() const {
   const MemoryPlan& plan = memory();
   Snapshot out{.max_sequences = plan.sequences,

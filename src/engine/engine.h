@@ -57,6 +57,9 @@ class Engine {
   const EngineOptions& options() const;  // with what was left to the machine filled in
   const ModelFile& file() const;
 
+  // Nothing runs, waits or has just been submitted.
+  bool idle() const;
+
   // What the machine can do at most, measured; takes about a second. Only while nothing runs.
   Peak measure_peak();
   // Times every op from now on, into StepRecord::ops. Only while nothing runs.

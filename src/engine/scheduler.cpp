@@ -39,6 +39,7 @@ Scheduler::Scheduler(const MemoryPlan& plan, const EngineOptions& options)
 
 void Scheduler::add(std::unique_ptr<Sequence> sequence) noexcept {
   const std::size_t all = inside_ + 1 + sequence->forks.size();
+  sequence->account.came_before = ledger_.metrics().steps;
   try {
     if (orphans_.capacity() < all) {
       queue_.reserve(2 * all);
@@ -155,13 +156,6 @@ void Scheduler::block(Sequence& s, Wait reason, Clock::time_point now) {
   if (!s.first_since) s.first_since = now;
   s.account.queue.reason = reason;
   s.account.queue.needed = blocked_.needed, s.account.queue.available = blocked_.available;
-}
-
-// Those that came since the last step are behind the one that does not get in.
-void Scheduler::wait_behind(const Sequence& first, Clock::time_point now) {
-  for (const auto& s : queue_.waiting())
-    if (s.get() != &first && s->account.life.unseen())
-      s->account.life.turn(process_ns(now), LifeKind::kQueue, LifeCause::kBehind, first.id);
 }
 
 // Holds what the cache has of the sequence, if there is room for the rest.
@@ -358,26 +352,6 @@ bool Scheduler::ensure_pages(Sequence& s, int from, int to) {
     while (s.tables[g].needed(cache_.pool(g), from, to) > cache_.pool(g).available())
       if (!preempt_for(s, false)) return false;
   return true;
-}
-
-// Why those that have a seat have no rows in the step.
-void Scheduler::list_absent(Batch& batch, Clock::time_point now) {
-  for (const auto& s : running_) {
-    if (s->slot < 0 || s->finished || s->planned == plans_) continue;
-    Absent out{.sequence = s->id, .slot = s->slot};
-    if (s->paused())
-      out.kind = LifeKind::kPaused, out.cause = s->held() ? LifeCause::kHeld : LifeCause::kReader;
-    else if (s->left() <= 0)
-      continue;  // all it will ever draw is on its way
-    else
-      out.cause = s->waits()             ? LifeCause::kHost
-                  : s->starved == plans_ ? LifeCause::kPages
-                                         : LifeCause::kBudget;
-    batch.absent.push_back(out);
-    // There is no step whose end would tell.
-    if (batch.empty() && s->in_flight == 0)
-      s->account.life.turn(process_ns(now), out.kind, out.cause);
-  }
 }
 
 // ---- preemption

@@ -82,7 +82,6 @@ class Scheduler {
   bool fits(const Sequence& s);
   void block(Sequence& s, Wait reason, Clock::time_point now);
   void start(std::unique_ptr<Sequence> s, Clock::time_point now);
-  void wait_behind(const Sequence& first, Clock::time_point now);
   void seat(Sequence& s);
   // Planning.
   int mixed_rows() const;
@@ -92,12 +91,14 @@ class Scheduler {
   void score_rows(Batch& batch, const Sequence& s) const;
   void fork(Batch& batch, Sequence& s);
   bool ensure_pages(Sequence& s, int from, int to);
-  void list_absent(Batch& batch, Clock::time_point now);
   // Preemption.
   Sequence* victim(const Sequence& wants, bool waits) const;
   bool preempt_for(const Sequence& wants, bool waits);
   void preempt(Sequence& s, const Sequence& by);
   void requeue_preempted();
+  // Lives (scheduler_life.cpp).
+  void wait_behind(const Sequence& first, Clock::time_point now);
+  void list_absent(Batch& batch, Clock::time_point now);
   // Results (scheduler_commit.cpp).
   void take_back(Sequence& s, const BatchEntry& entry);
   void take_results(Sequence& s, const Batch& batch, const BatchEntry& entry,

@@ -20,6 +20,7 @@
 #include "server/error.h"
 #include "server/http/http.h"
 #include "server/logit_rows.h"
+#include "server/refused.h"
 #include "server/texts.h"
 #include "tokenizer/constraint_source.h"
 
@@ -57,6 +58,7 @@ struct Api {
   SamplingParams defaults;  // flags over the model's own; requests are laid over them
   static constexpr int kDefaultBacklog = 1024;
   int stream_backlog = kDefaultBacklog;  // tokens that a slow reader may leave unread
+  bool lab = true;                       // experiments are allowed
   bool share_cache = false;              // API keys share cached pages and compiled constraints
   std::optional<std::chrono::milliseconds> default_timeout;
   Pooling pooling = Pooling::kMean;  // of embeddings, where a request does not say
@@ -72,6 +74,7 @@ struct Api {
   LiveStreams live;
   Texts texts;     // of requests that asked to be kept
   LogitRows rows;  // of these, computed again
+  Refused refused;
   ConstraintSource constraints;
 
   // After `version`. Requests may already come in.
@@ -105,11 +108,15 @@ HttpService api_service(Api& api);
 struct Reply {
   Reply(std::string json) : body(std::move(json)) {}
   Reply(const ApiError& error, Headers more = {})
-      : status(error.status), body(error_body(error)), headers(std::move(more)) {}
+      : status(error.status),
+        body(error_body(error)),
+        headers(std::move(more)),
+        error(error.message) {}
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
   Headers headers;
+  std::string error;  // in words
   // Of a long body, what writes the rest (answer/pieces.h): appends some and says whether there is
   // more; called on workers. `held`: bytes that it keeps.
   std::function<bool(std::string& out)> more;

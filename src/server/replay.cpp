@@ -6,6 +6,7 @@
 #include "formats/storage.h"
 #include "server/http/key_limits.h"
 #include "server/request/call.h"
+#include "server/request/prompt_fields.h"
 
 namespace vitrine {
 namespace {
@@ -46,7 +47,7 @@ std::optional<Reply> Replay::start(const Text& text, std::span<const int> positi
   for (int position : missing_) r.logit_positions.push_back(position - 1);
   r.max_tokens = 0;
   r.priority = std::min(text.call->request.priority + kLevelsBelow, kMaxPriority);
-  r.tenant = http.tenant, r.weight = http.rights.weight, r.label = http.id;
+  read_origin(http, r);
   r.cache_salt = text.call->request.cache_salt;  // where its pages are
   r.timeout = std::min(kTimeout, api_.default_timeout.value_or(kTimeout));
   r.on_ready = std::move(waker);

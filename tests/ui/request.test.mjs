@@ -4,28 +4,104 @@ import { readFileSync } from "node:fs";
 import { ask, close, open, tokens, visit, with_server, without_chip } from "./browser.mjs";
 
 const served = with_server();
+const crowded = with_server("--sequences", "4");
 const number = (text) => Number(text.replaceAll(",", "").replace("−", "-").match(/-?[\d.]+/)?.[0]);
 const to_ms = { "µs": 1e-3, ms: 1, s: 1000, min: 60000 };
 const in_ms = (text) => number(text) * to_ms[text.trim().match(/[^\d.,\s]+$/)[0]];
 const near = (a, b, what) => assert.ok(Math.abs(a - b) <= 0.006 * Math.abs(b) + 1e-9, `${what}: ${a} against ${b}`);
 
-served("a life is its account, and its parts sum to the total", async (server) => {
+// A figure's table: by the first cell of each row, the others' text.
+async function table(figure) {
+  await figure.getByRole("button", { name: "Table" }).click();
+  return Object.fromEntries(await figure.locator("tbody tr").evaluateAll((list) =>
+    list.map((row) => [row.children[0].textContent, [...row.children].slice(1).map((cell) => cell.textContent)])));
+}
+// Once its last byte is out.
+async function written(server, label) {
+  for (let i = 0; i < 100; ++i) {
+    const { requests: [one] } = await server.json(`/api/requests/${label}`);
+    if (one.written) return one;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  assert.fail(`${label} is not written`);
+}
+const by_kind = (life) => life.reduce((out, [kind, , ns]) => ({ ...out, [kind.replace("_", " ")]: (out[kind.replace("_", " ")] ?? 0) + ns }), {});
+
+served("a life is the API's, and its parts sum to the total to the nanosecond", async (server) => {
   const page = await open(server);
   const label = await ask(page, "Why is the sky blue?");
+  const account = await written(server, label);
+  const { life, stamps } = account;
+  let at = stamps.received;
+  for (const [kind, start, ns] of life) {
+    assert.equal(start, at, kind);
+    at += ns;
+  }
+  assert.equal(at, stamps.last_write, "from the first byte to the last");
+  for (const kind of ["read", "parse", "template", "tokenize", "handoff", "queue", "prefill", "decode", "write"])
+    assert.ok(by_kind(life)[kind] > 0, kind);
+  assert.ok(account.bytes_out > account.completion_tokens);
+  assert.ok(stamps.first_write > stamps.first_token && stamps.last_write >= stamps.first_write);
+
   await page.getByText("Follow it step by step").click();
-  const life = page.getByRole("figure", { name: "Life" });
-  await life.getByRole("button", { name: "Table" }).click();
-  const rows = Object.fromEntries(await life.locator("tbody tr").evaluateAll((list) =>
-    list.map((row) => [row.children[0].textContent, row.children[1].textContent])));
-  const [account] = await server.ended_of(label);
-  for (const [name, field] of [["queue", "queue_ms"], ["prefill", "prefill_ms"], ["decode", "decode_ms"], ["total", "total_ms"]])
-    near(in_ms(rows[name]), account[field], name);
-  const sum = ["queue", "prefill", "decode", "between"].reduce((all, name) => all + in_ms(rows[name]), 0);
-  near(sum, account.total_ms, "sum");
+  const figure = page.getByRole("figure", { name: "Life" });
+  for (const sentence of account.why) await figure.getByText(sentence, { exact: true }).waitFor();
+  const rows = await table(figure);
+  const { total, ...kinds } = rows;
+  assert.deepEqual(Object.fromEntries(Object.entries(kinds).map(([kind, [ns]]) => [kind, number(ns)])), by_kind(life));
+  assert.equal(number(total[0]), Object.values(kinds).reduce((sum, [ns]) => sum + number(ns), 0));
+  assert.equal(number(total[0]), stamps.last_write - stamps.received);
+  // What it cost is its parts of the steps.
+  const cost = await table(page.getByRole("figure", { name: "Cost" }));
+  const { input_ns, cached_ns, output_ns, wasted_ns } = account.shares;
+  near(in_ms(cost.sum[1]), (input_ns + cached_ns + output_ns + wasted_ns) / 1e6, "cost");
+  near(in_ms(cost.output[1]), output_ns / 1e6, "output");
+  assert.equal(account.records.reduce((sum, step) => sum + step.share_ns, 0), input_ns + output_ns + wasted_ns);
   // The same by the address alone.
   const again = await open(server, { path: `/#/request/${label}` });
   await again.getByRole("figure", { name: "Life" }).waitFor();
   await close(again);
+  await close(page);
+});
+
+crowded("a step's company is /api/steps/N, and who waits knows for whom", async (server) => {
+  const { requests } = await server.json("/api/lab/company", { max_tokens: 24 });
+  const mine = await fetch(`${server.url}/v1/completions`, {
+    method: "POST", headers: { "x-request-id": "waits" },
+    body: JSON.stringify({ prompt: "Once", max_tokens: 4, seed: 1, ignore_eos: true }),
+  });
+  assert.equal(mine.status, 200);
+  await mine.text();
+  const account = await written(server, "waits");
+  const queue = account.life.filter(([kind]) => kind === "queue");
+  assert.ok(queue.some(([, , , about]) => about.reason === "seats" || about.reason === "behind"), JSON.stringify(queue));
+  assert.ok(queue.some(([, , , about]) => about.ran?.length > 0));
+  assert.match(account.why[0], /to the first token: queued/);
+  const numbers = new Set();
+  for (const label of requests) {
+    const { requests: [one] } = await server.json(`/api/requests/${label}`);
+    numbers.add(one.id);
+    assert.equal(one.finish_reason, "length");
+  }
+  const page = await open(server, { path: "/#/request/waits" });
+  const figure = page.getByRole("figure", { name: "Steps" });
+  await figure.getByRole("button", { name: "Table" }).click();
+  const rows = await figure.locator("tbody tr").evaluateAll((list) => list.map((row) => [...row.children].map((cell) => cell.textContent)));
+  let company = 0;
+  for (const row of rows) {
+    const step = await server.json(`/api/steps/${number(row[0])}`);
+    const others = step.entries.filter(([id]) => id !== account.id);
+    const told = row.at(-1).split(" · ").filter(Boolean);
+    assert.equal(number(row[9]), others.length + 1);
+    assert.equal(told.length, Math.min(16, others.length));
+    for (const text of told) {
+      const [, id, phase] = text.match(/^(\d+) (prefill|decode)/);
+      assert.ok(others.some(([other, , other_phase]) => other === Number(id) && other_phase === phase), text);
+      assert.ok(numbers.has(Number(id)), "one of the company");
+      ++company;
+    }
+  }
+  assert.ok(company > 0, "it was alone: the test shows nothing");
   await close(page);
 });
 
@@ -62,6 +138,11 @@ served("two requests side by side, and an unknown one is explained", async (serv
   const life = page.getByRole("figure", { name: "Life" });
   await life.getByRole("button", { name: "Table" }).click();
   assert.deepEqual((await life.locator("thead th").allTextContents()).slice(1), [two, one]);
+  const totals = await life.getByRole("row", { name: /^total/ }).locator("td").allTextContents();
+  for (const [i, label] of [two, one].entries()) {
+    const { stamps } = await written(server, label);
+    assert.equal(number(totals[i]), stamps.last_write - stamps.received, label);
+  }
   await page.goto(`${server.url}/#/request/nobody`);
   await page.getByText("found no request").waitFor();
   page.problems = page.problems.filter((p) => !/404/.test(p)); // the browser logs it

@@ -31,7 +31,7 @@ struct Flags {
   int record_mib = static_cast<int>(Texts::kDefaultBytes >> 20);
   int drain_seconds = 30, stream_backlog = Api::kDefaultBacklog;
   double default_timeout = 0;
-  bool share_cache = false, no_ui = false;
+  bool share_cache = false, no_ui = false, no_lab = false;
 };
 
 void add_http_flags(const CommandLine& line, HttpOptions& http) {
@@ -189,6 +189,7 @@ Result<int> serve(const Flags& f) {
   api.model_name = f.model_name.empty() ? default_name(f.model.path) : f.model_name;
   api.stream_backlog = f.stream_backlog;
   api.share_cache = f.share_cache;
+  api.lab = !f.no_lab;
   if (f.share_cache && !f.http.api_keys_file.empty())
     LogLine(LogLevel::kWarn, "keys share the cache")
         .field("gives_away", std::string_view("a key can find out what others sent: their prompts "
@@ -245,6 +246,8 @@ Action add(const CommandLine& line) {
   line.option("--ui-dir", f->ui_dir,
               "folder with a built page to serve instead of the program's own; read at start")
       .excludes(no_ui);
+  line.flag("--no-lab", f->no_lab,
+            "refuse experiments, which send requests of their own (/api/lab)");
   line.option("--record", f->record, {"asked", "all", "none"},
               "whose prompts and answers are kept in memory for a look at their tokens: those that "
               "asked (\"vitrine\": {\"record\": true}), all, none; default: asked, and none where "

@@ -1,6 +1,7 @@
 #include "server/answer/account_json.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace vitrine {
 namespace {
@@ -25,6 +26,15 @@ json::object queue_json(const QueueAccount& q, bool all) {
 double ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
 }  // namespace
+
+json::object stamps_json(const Stamps& t) {
+  return {
+      {"received", t.received},       {"body", t.body},           {"taken", t.taken},
+      {"parsed", t.parsed},           {"templated", t.templated}, {"tokenized", t.tokenized},
+      {"compiled", t.compiled},       {"submitted", t.submitted}, {"admitted", t.admitted},
+      {"first_token", t.first_token}, {"ended", t.ended},         {"first_write", t.first_write},
+      {"last_write", t.last_write}};
+}
 
 json::object account_json(const Account& a, bool all) {
   const Timings& t = a.timings;
@@ -53,13 +63,19 @@ json::object account_json(const Account& a, bool all) {
                    {"kv_read_bytes", a.kv_read_bytes},
                    {"kv_write_bytes", a.kv_write_bytes},
                    {"cache", cache_json(a.cache)},
-                   {"queue", queue_json(a.queue, all)}};
+                   {"queue", queue_json(a.queue, all)},
+                   {"stamps", stamps_json(a.stamps)},
+                   {"bytes_out", a.bytes_out}};
   if (all) {
     out["id"] = a.id;
     if (a.parent != 0) out["parent"] = a.parent;
     out["batch_mean"] = a.batch_mean;
     out["batch_max"] = a.batch_max;
     out["weight_bytes"] = a.weight_bytes;
+    out["shares"] = json::object{{"input_ns", a.input_ns},
+                                 {"cached_ns", a.cached_ns},
+                                 {"output_ns", a.output_ns},
+                                 {"wasted_ns", a.wasted_ns}};
   }
   if (!a.error.empty()) out["error"] = a.error;
   return out;
@@ -145,17 +161,40 @@ json::object whole_step_json(const StepRecord& r) {
       {"entries", std::move(entries)}};
 }
 
+namespace {
+
+// The others in it: [id, phase, rows], the most rows first.
+json::array company_json(const StepRecord& r, std::uint64_t sequence) {
+  std::vector<const StepEntry*> others;
+  for (const StepEntry& e : r.entries)
+    if (e.sequence != sequence) others.push_back(&e);
+  const auto most = std::min(others.size(), kMostCompany);
+  std::partial_sort(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(most),
+                    others.end(), [](const StepEntry* a, const StepEntry* b) {
+                      return std::pair(-a->tokens, a->sequence) <
+                             std::pair(-b->tokens, b->sequence);
+                    });
+  json::array out;
+  for (std::size_t i = 0; i < most; ++i)
+    out.push_back(json::array{others[i]->sequence,
+                              others[i]->phase == Phase::kPrefill ? "prefill" : "decode",
+                              others[i]->tokens});
+  return out;
+}
+
+}  // namespace
+
 json::object step_json(const StepRecord& r, std::uint64_t sequence, bool all) {
-  json::object out{{"start_ns", r.start_ns},
-                   {"plan_ms", ms(r.plan_ns)},
-                   {"forward_ms", ms(r.forward_ns)},
-                   {"sample_ms", ms(r.sample_ns)},
+  json::object out{{"start_ns", r.start_ns},         {"end_ns", r.wall_from_ns + r.wall_ns},
+                   {"wall_ns", r.wall_ns},           {"plan_ms", ms(r.plan_ns)},
+                   {"forward_ms", ms(r.forward_ns)}, {"sample_ms", ms(r.sample_ns)},
                    {"commit_ms", ms(r.commit_ns)}};
   if (all) {
     out["step"] = r.step;
     out["prefill_tokens"] = r.prefill_tokens;
     out["decode_tokens"] = r.decode_tokens;
     out["sequences"] = r.entries.size();
+    out["company"] = company_json(r, sequence);
   }
   for (const StepEntry& e : r.entries) {
     if (e.sequence != sequence) continue;
@@ -163,6 +202,12 @@ json::object step_json(const StepRecord& r, std::uint64_t sequence, bool all) {
     out["first"] = e.first;
     out["tokens"] = e.tokens;
     out["sampled"] = e.sampled;
+    if (all) out["share_ns"] = e.share_ns;
+    out["flops"] = e.flops;
+    out["bytes"] = e.kv_read_bytes + e.kv_write_bytes;
+    const int rows = r.prefill_tokens + r.decode_tokens;
+    if (all && rows > 0)
+      out["weight_bytes"] = static_cast<double>(r.weight_bytes) * e.tokens / rows;
   }
   return out;
 }

@@ -51,6 +51,7 @@ class Answer {
   // On a worker: from the body to sequences in the engine's queue. A reply: it was refused.
   std::optional<Reply> start(std::function<void()> waker);
   std::optional<Error> submit();
+  void keep_refused(const std::string& why);
   // Keeps the text of the choices that were added last, `n` of a prompt.
   void record(std::shared_ptr<const std::vector<std::int32_t>> prompt, std::uint64_t seed, int n);
   asio::awaitable<void> answer();
@@ -111,14 +112,30 @@ class Answer {
 asio::awaitable<void> Answer::run() {
   auto job = [this, waker = exchange_.waker()] { return start(waker); };
   std::optional<Reply> refused = co_await exchange_.on_worker(job);
-  if (refused)
+  if (refused) {
+    keep_refused(refused->error);
     co_await send_reply(exchange_, std::move(*refused));
-  else
+  } else {
     co_await answer();
+  }
+}
+
+void Answer::keep_refused(const std::string& why) {
+  const HttpRequest& http = exchange_.request();
+  Account a;
+  a.label = http.id, a.tenant = http.tenant;
+  a.submitted_unix_ms = unix_seconds() * 1000;
+  a.stamps = {.received = http.received_ns, .body = http.body_ns, .taken = http.taken_ns};
+  if (call_.request.stamps.received > 0) a.stamps = call_.request.stamps;
+  a.written = http.written;
+  a.reason = FinishReason::kError;
+  a.error = why;
+  api_.refused.add(std::move(a));
 }
 
 std::optional<Reply> Answer::start(std::function<void()> waker) {
   ParsedCall parsed = read_(endpoint_);
+  call_.request.stamps = parsed.call.request.stamps;
   if (parsed.error) return Reply(*parsed.error);
   if (api_.draining) return Reply(shutting_down());
   call_ = std::move(parsed.call);

@@ -3,50 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/answer/chrome_trace.h"
+
 namespace vitrine {
 namespace {
 
 constexpr int kEngine = 1, kRequests = 2, kSteps = 1;
 
-double us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
-
-class Writer {
- public:
-  explicit Writer(std::int64_t zero) : zero_(zero) {}
-
-  void name(const char* what, int pid, std::uint64_t tid, const std::string& text) {
-    events_.push_back(json::object{
-        {"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", {{"name", text}}}});
-  }
-  void slice(std::string name, int pid, std::uint64_t tid, std::int64_t start, std::int64_t length,
-             json::object args = {}) {
-    events_.push_back(json::object{{"ph", "X"},
-                                   {"name", std::move(name)},
-                                   {"pid", pid},
-                                   {"tid", tid},
-                                   {"ts", us(start - zero_)},
-                                   {"dur", us(length)},
-                                   {"args", std::move(args)}});
-  }
-  void counter(const char* name, std::int64_t at, json::object values) {
-    events_.push_back(json::object{{"ph", "C"},
-                                   {"name", name},
-                                   {"pid", kEngine},
-                                   {"ts", us(at - zero_)},
-                                   {"args", std::move(values)}});
-  }
-  json::array take() { return std::move(events_); }
-
- private:
-  const std::int64_t zero_;
-  json::array events_;
-};
-
 }  // namespace
 
 json::object perfetto_json(std::span<const StepRecord> steps,
                            const std::map<std::uint64_t, std::string>& names) {
-  Writer out(steps.empty() ? 0 : steps.front().start_ns);
+  ChromeTrace out(steps.empty() ? 0 : steps.front().start_ns);
   out.name("process_name", kEngine, 0, "engine");
   out.name("process_name", kRequests, 0, "requests");
   out.name("thread_name", kEngine, kSteps, "steps");
@@ -75,9 +43,10 @@ json::object perfetto_json(std::span<const StepRecord> steps,
       out.slice(part.name, kEngine, kSteps, at, ns);
       at += ns;
     }
-    out.counter("rows", start, {{"prefill", r.prefill_tokens}, {"decode", r.decode_tokens}});
-    out.counter("sequences", start, {{"running", r.running}, {"waiting", r.waiting}});
-    out.counter("pages", start, {{"used", r.pages_used}, {"cached", r.pages_cached}});
+    out.counter("rows", kEngine, start,
+                {{"prefill", r.prefill_tokens}, {"decode", r.decode_tokens}});
+    out.counter("sequences", kEngine, start, {{"running", r.running}, {"waiting", r.waiting}});
+    out.counter("pages", kEngine, start, {{"used", r.pages_used}, {"cached", r.pages_cached}});
     for (const StepEntry& e : r.entries) {
       if (!std::exchange(seen[e.sequence], true)) {
         auto known = names.find(e.sequence);

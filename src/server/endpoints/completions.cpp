@@ -1,4 +1,5 @@
 // POST /v1/completions
+#include "base/process_clock.h"
 #include "server/answer/generation.h"
 #include "server/answer/logprobs_json.h"
 #include "server/request/constraint_fields.h"
@@ -14,6 +15,7 @@ void compile_constraint(const Api& api, JsonFields& fields,
                         const std::optional<ConstraintSpec>& spec, Request& r) {
   if (!spec || fields.error()) return;
   auto made = api.constraints.compile(api.tokenizer, *spec, api.scope(r.tenant));
+  r.stamps.compiled = process_ns();
   if (made.ok())
     r.constraint = std::move(*made);
   else
@@ -34,12 +36,15 @@ void read(const Api& api, const HttpRequest& http, JsonFields& fields, Call& cal
   if (auto best = fields.integer("best_of", 1, kMaxChoices); best && *best != r.choices)
     fields.fail("best_of", fmt::format("found {}, allowed only the value of n, which is {}", *best,
                                        r.choices));
-  compile_constraint(api, fields, read_constraint(fields), r);
+  const auto constraint = read_constraint(fields);
   read_stops(api, fields, {}, call);
+  r.stamps.parsed = process_ns();
+  compile_constraint(api, fields, constraint, r);
   PromptField field{.name = "prompt", .plural = "prompts", .most = kMaxAnswers / r.choices};
   field.why_most = fmt::format(" of {} choices each", r.choices);
   field.keep_text = echo;
   Prompts prompts = read_prompts(api, fields, field);
+  r.stamps.tokenized = process_ns();
   call.prompts = std::move(prompts.ids), call.echoes = std::move(prompts.texts);
   check_lengths(api, fields, "prompt", call);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/process_clock.h"
 #include "engine/engine.h"
 #include "server/answer/pieces.h"
 #include "server/api.h"
@@ -66,9 +67,11 @@ ParsedEmbedding parse(const Api& api, const HttpRequest& http) {
   read_model_name(api, fields);
   read_service(api, http, fields, out.call.request);
   read_form(api, fields, out.call);
+  out.call.request.stamps.parsed = process_ns();
   PromptField input{.name = "input", .plural = "inputs", .most = kMaxInputs};
   input.may_be_empty = false;
   out.call.inputs = read_prompts(api, fields, input).ids;
+  out.call.request.stamps.tokenized = process_ns();
   check_lengths(api, fields, out.call);
   out.call.request.max_tokens = 0;
   fields.ignore({"user"});

@@ -127,6 +127,7 @@ Reply info(const Api& api, const HttpRequest&) {
       {"sampling_defaults", defaults_json(api.defaults)},
       {"samplers", samplers_json()},
       {"presets", presets_json()},
+      {"lab", api.lab},
       {"record",
        {{"mode", record_mode_name(api.texts.mode())}, {"bytes_most", record_bytes_most(api)}}},
       {"memory", memory_json(engine.memory(), api)}});

@@ -1,8 +1,10 @@
 // POST /api/requests/ID/fork: goes on from a token of a recorded answer, as it was or otherwise.
+#include "base/process_clock.h"
 #include "server/answer/generation.h"
 #include "server/request/call.h"
 #include "server/request/kept_text.h"
 #include "server/request/limits.h"
+#include "server/request/prompt_fields.h"
 
 namespace vitrine {
 namespace {
@@ -49,7 +51,7 @@ void read_fields(const Api& api, const HttpRequest& http, JsonFields& fields, co
   if (fields.any("top_logprobs") != nullptr) read_top_logprobs(fields, "top_logprobs", r);
   if (!r.logprobs) r.top_logprobs = 0;
   r.prompt_logprobs = false;
-  r.tenant = http.tenant, r.weight = http.rights.weight, r.label = http.id;
+  read_origin(http, r);
   r.timeout = api.default_timeout;
   r.parent = text.id;
   read_stream(fields, call, true);
@@ -72,6 +74,7 @@ ParsedCall read(const Api& api, const HttpRequest& http, const TextEndpoint*& en
   read_fields(api, http, fields, text, out.call);
   out.call.prompts.push_back(*text.prompt);
   out.error = fields.close();
+  out.call.request.stamps.parsed = process_ns();
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "server/http/exchange.h"
 
 #include "base/log.h"
+#include "base/process_clock.h"
 #include "server/http/response.h"
 
 namespace vitrine {
@@ -14,7 +15,17 @@ bool has_body(int status) { return status != 204 && status != 304; }
 }  // namespace
 
 ConnectionExchange::ConnectionExchange(Connection& connection)
-    : connection_(connection), number_(connection.begin_exchange()) {}
+    : connection_(connection), number_(connection.begin_exchange()) {
+  request_.received_ns = process_ns();
+}
+
+ConnectionExchange::~ConnectionExchange() {
+  if (written_) written_->done = true;
+}
+
+void ConnectionExchange::note_writing() {
+  request_.written = written_ = std::make_shared<Written>();
+}
 
 bool ConnectionExchange::hold_body(std::int64_t bytes) {
   auto& core = connection_.core();
@@ -51,10 +62,16 @@ asio::awaitable<bool> ConnectionExchange::write(std::string data, std::string mo
   bool ok = co_await connection_.write(std::move(data));
   if (ok && !(more.empty() && tail.empty())) ok = co_await connection_.write(std::move(more), tail);
   held.release();
-  if (ok)
+  if (ok) {
     bytes_ += size + static_cast<std::int64_t>(tail.size());
-  else
+    if (written_) {
+      written_->last_ns = process_ns();
+      if (written_->first_ns == 0) written_->first_ns = written_->last_ns.load();
+      written_->bytes = bytes_;
+    }
+  } else {
     state_ = State::kBroken;
+  }
   co_return ok;
 }
 
@@ -159,7 +176,10 @@ std::function<void()> ConnectionExchange::waker() {
 asio::awaitable<bool> ConnectionExchange::wait() { return connection_.wait_woken(); }
 
 asio::awaitable<void> ConnectionExchange::run_on_worker(std::function<void()> f) {
-  return connection_.run_on_worker(request_, std::move(f));
+  return connection_.run_on_worker(request_, [this, f = std::move(f)] {
+    if (request_.taken_ns == 0) request_.taken_ns = process_ns();
+    f();
+  });
 }
 
 void ConnectionExchange::log() const {

@@ -11,6 +11,8 @@ namespace vitrine {
 class ConnectionExchange final : public Exchange {
  public:
   explicit ConnectionExchange(Connection& connection);
+  ~ConnectionExchange() override;
+  void note_writing();  // in HttpRequest::written
 
   asio::awaitable<void> reply(int status, std::string_view content_type, std::string body,
                               Headers headers = {}) override;
@@ -54,6 +56,7 @@ class ConnectionExchange final : public Exchange {
 
   Connection& connection_;
   const std::uint64_t number_;
+  std::shared_ptr<Written> written_;  // null: not noted
   const Clock::time_point started_ = Clock::now();
   std::shared_ptr<WakeTarget> target_;
   State state_ = State::kNone;

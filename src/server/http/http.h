@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/written.h"
 
 namespace vitrine {
 
@@ -71,6 +72,9 @@ struct HttpRequest {
   KeyRights rights;             // of the API key
   std::shared_ptr<KeyUse> use;  // counts against the key's limits; null: none do
   std::string_view argument;    // what the '*' of the route's path stands for
+  // process_ns() of its first byte, of its last, and of when a worker first began with it; 0: not yet.
+  std::int64_t received_ns = 0, body_ns = 0, taken_ns = 0;
+  std::shared_ptr<const Written> written;                    // its answer; null: nobody notes it
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string_view header(std::string_view name) const;      // empty when absent
 };

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/memory_reserve.h"
+#include "base/process_clock.h"
 #include "base/utf8.h"
 #include "server/http/exchange.h"
 #include "server/http/head.h"
@@ -137,6 +138,7 @@ asio::awaitable<Session::Next> Session::serve_one() {
   } catch (const std::bad_alloc&) {
     starved = true;
   }
+  exchange.mutable_request().body_ns = process_ns();
   parser_.reset();
   if (starved) {
     verdict = unavailable(kNoMemory);
@@ -155,6 +157,7 @@ asio::awaitable<Session::Next> Session::serve_one() {
 
 asio::awaitable<Verdict> Session::read_request(ConnectionExchange& exchange, bool begun) {
   exchange.mutable_request().id = new_id();
+  exchange.note_writing();
   parser_ =
       std::make_unique<RequestParser>(core_.options.max_header_bytes, core_.options.max_body_bytes);
   route_ = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/process_clock.h"
 #include "base/utf8.h"
 #include "server/request/chat_constraint.h"
 #include "server/request/limits.h"
@@ -306,11 +307,13 @@ ChatCall read_chat_call(const Api& api, JsonFields& fields, std::optional<Constr
     fields.fail("messages", "the model has no tokenizer; /v1/completions takes token ids");
   fields.any("reasoning_budget");  // so that it is a known name even after an error
   if (fields.error()) return out;
+  request.stamps.parsed = process_ns();
   auto made = api.chat->prompt(input);
   if (!made.ok()) {
     fields.fail(template_error(made.error()));
     return out;
   }
+  request.stamps.templated = made->rendered_ns, request.stamps.tokenized = process_ns();
   const ToolFormat* format = api.chat->tools();
   bool reads = format != nullptr && (!input.tools.empty() || reads_reasoning(format));
   out.format = reads ? format : nullptr;
@@ -323,6 +326,7 @@ ChatCall read_chat_call(const Api& api, JsonFields& fields, std::optional<Constr
   }
   if (out.format != nullptr || out.tags != nullptr) out.shown = api.chat->shown_specials();
   constrain_chat(api, fields, choice, input, std::move(text), out, request);
+  if (request.constraint) request.stamps.compiled = process_ns();
   prompt = std::move(made->ids);
   return out;
 }

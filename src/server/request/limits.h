@@ -29,6 +29,10 @@ inline constexpr std::uint64_t kMaxCallsOfAnswer = 16;  // that a constrained an
 // Embeddings.
 inline constexpr std::size_t kMaxInputs = 2048;
 
+// Company (endpoints/lab_company.cpp).
+inline constexpr int kMostCompanyRequests = 512, kMostCompanyTokens = 256;
+inline constexpr std::size_t kMostCompanyPrompt = 4096;  // bytes
+
 // All.
 inline constexpr std::size_t kMaxSaltBytes = 256;
 inline constexpr double kMaxTimeoutSeconds = 1e6;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "server/answer/trace_context.h"
 #include "server/request/limits.h"
 #include "tokenizer/tokenizer.h"
 
@@ -44,6 +45,14 @@ ApiError unknown_model(const Api& api, const std::string& name) {
           "model", "model_not_found"};
 }
 
+void read_origin(const HttpRequest& http, Request& r) {
+  r.tenant = http.tenant, r.weight = http.rights.weight, r.label = http.id;
+  r.stamps = {.received = http.received_ns, .body = http.body_ns, .taken = http.taken_ns};
+  r.written = http.written;
+  const std::string_view parent = http.header("traceparent");
+  r.traceparent = is_traceparent(parent) ? parent : std::string_view();
+}
+
 void read_service(const Api& api, const HttpRequest& http, JsonFields& fields, Request& r) {
   const int floor = std::max(-kMaxPriority, http.rights.min_priority);
   r.priority = static_cast<int>(
@@ -60,9 +69,7 @@ void read_service(const Api& api, const HttpRequest& http, JsonFields& fields, R
   const std::string scope = api.scope(http.tenant);
   r.cache_salt = fmt::format("{}:{}{}", scope.size(), scope,
                              fields.text("cache_salt", kMaxSaltBytes).value_or(""));
-  r.tenant = http.tenant;
-  r.weight = http.rights.weight;
-  r.label = http.id;
+  read_origin(http, r);
 }
 
 Prompts read_prompts(const Api& api, JsonFields& fields, const PromptField& field) {

@@ -14,7 +14,9 @@ namespace vitrine {
 // A name other than the served model's is a 404.
 void read_model_name(const Api& api, JsonFields& fields);
 ApiError unknown_model(const Api& api, const std::string& name);
-// priority, timeout, cache_salt; tenant and label from the HTTP request.
+// Whose it is, what it is called, and when it came: from the HTTP request.
+void read_origin(const HttpRequest& http, Request& request);
+// priority, timeout, cache_salt; the origin.
 void read_service(const Api& api, const HttpRequest& http, JsonFields& fields, Request& request);
 
 // A field that holds a prompt or several: a string, a list of strings, a list of token ids or a

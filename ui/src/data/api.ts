@@ -23,11 +23,18 @@ export interface StepOfRequest {
   first: number;
   tokens: number;
   sampled: boolean;
+  end_ns?: number;
+  wall_ns?: number; // since the step before
+  share_ns?: number; // this request's part of it
+  flops?: number; // of its rows
+  bytes?: number; // of K and V that its rows read and wrote
+  weight_bytes?: number; // its rows' part of the weights that were read
+  company?: [number, 'prefill' | 'decode', number][]; // others in it: number, phase, rows; the most rows first
 }
 
 // When things happened: nanoseconds since the process began; 0: not yet, or never.
 export type Stamps = Record<
-  'received' | 'body' | 'parsed' | 'templated' | 'tokenized' | 'compiled' | 'submitted' | 'admitted' | 'first_token' | 'ended' | 'first_write' | 'last_write',
+  'received' | 'body' | 'taken' | 'parsed' | 'templated' | 'tokenized' | 'compiled' | 'submitted' | 'admitted' | 'first_token' | 'ended' | 'first_write' | 'last_write',
   number
 >;
 export type LifeKind =
@@ -72,7 +79,8 @@ export interface Account {
   bytes_out?: number;
   life?: LifePart[];
   why?: string[];
-  shares?: {input_ns: number; output_ns: number; wasted_ns: number};
+  shares?: {input_ns: number; cached_ns?: number; output_ns: number; wasted_ns: number};
+  written?: boolean; // once it has ended: nothing of its answer is still to go out
   state: string;
   finish_reason?: string;
   records?: StepOfRequest[];

@@ -6,6 +6,7 @@ export type Unit =
   | 'tokens'
   | 'steps'
   | 'pages'
+  | 'ns'
   | 'ms'
   | 's'
   | 'bytes'
@@ -68,6 +69,8 @@ export function duration(ms: number): Text {
 export function write(value: number, unit: Unit): Text {
   if (!Number.isFinite(value)) return {digits: 'unknown', unit: ''};
   switch (unit) {
+    case 'ns':
+      return {digits: grouped(value, 0), unit: 'ns'};
     case 'ms':
       return duration(value);
     case 's':

@@ -29,7 +29,7 @@ export interface Followed {
   again(): void;
 }
 
-const over = (a: Account, tries: number) => a.state === 'ended' && (tries > 20 || a.stamps === undefined || a.stamps.last_write > 0);
+const over = (a: Account, tries: number) => a.state === 'ended' && (tries > 20 || a.written !== false);
 
 // Follows the request of that name for as long as the component lives. '': none.
 export function followed(label: () => string): Followed {
