@@ -65,7 +65,7 @@ served("a life is the API's, and its parts sum to the total to the nanosecond", 
 });
 
 crowded("a step's company is /api/steps/N, and who waits knows for whom", async (server) => {
-  const { requests } = await server.json("/api/lab/company", { max_tokens: 24 });
+  const { requests } = await server.json("/api/lab/company", { n: 6, max_tokens: 128 });
   const mine = await fetch(`${server.url}/v1/completions`, {
     method: "POST", headers: { "x-request-id": "waits" },
     body: JSON.stringify({ prompt: "Once", max_tokens: 4, seed: 1, ignore_eos: true }),

@@ -48,13 +48,16 @@ std::vector<Ran> ran_between(std::span<const StepRecord> steps, std::int64_t fro
     for (const StepEntry& e : r.entries) {
       Ran& ran = by[e.sequence];
       ran.sequence = e.sequence;
-      ran.ns += static_cast<std::int64_t>(part * static_cast<double>(e.share_ns));
-      (e.phase == Phase::kPrefill ? ran.prefilled : ran.decoded) += e.tokens;
+      const bool prefill = e.phase == Phase::kPrefill;
+      (prefill ? ran.prefill_ns : ran.decode_ns) +=
+          static_cast<std::int64_t>(part * static_cast<double>(e.share_ns));
+      (prefill ? ran.prefilled : ran.decoded) += e.tokens;
     }
   }
   std::vector<Ran> out;
   for (const auto& [id, ran] : by) out.push_back(ran);
-  std::stable_sort(out.begin(), out.end(), [](const Ran& a, const Ran& b) { return a.ns > b.ns; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Ran& a, const Ran& b) { return a.ns() > b.ns(); });
   return out;
 }
 
@@ -79,8 +82,8 @@ json::array life_json(std::span<const LifePart> life, std::span<const StepRecord
       for (const Ran& ran : ran_between(queue_steps, part.start, part.start + part.ns)) {
         if (list.size() == kMostRan) break;
         // A key hears of its own requests.
-        if (names.hides(ran.sequence) || ran.ns == 0) continue;
-        list.push_back(json::array{names.of(ran.sequence), ran.ns, ran.prefilled, ran.decoded});
+        if (names.hides(ran.sequence) || ran.ns() == 0) continue;
+        list.push_back(json::array{names.of(ran.sequence), ran.ns(), ran.prefilled, ran.decoded});
       }
       if (!list.empty()) about["ran"] = std::move(list);
     }

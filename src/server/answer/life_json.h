@@ -31,8 +31,9 @@ class Names {
 // Who used the engine in a while, by their shares of its steps.
 struct Ran {
   std::uint64_t sequence = 0;
-  std::int64_t ns = 0;
+  std::int64_t prefill_ns = 0, decode_ns = 0;
   std::int64_t prefilled = 0, decoded = 0;  // rows
+  std::int64_t ns() const { return prefill_ns + decode_ns; }
 };
 // The most first. Of steps that are only partly within, the part.
 std::vector<Ran> ran_between(std::span<const StepRecord> steps, std::int64_t from, std::int64_t to);

@@ -84,14 +84,27 @@ class Sentences {
       from = std::min(from, part.start), to = std::max(to, part.start + part.ns);
     }
     std::string text = fmt::format("{}: queued {}", share(of(LifeKind::kQueue)), waited_for(*most));
+    out_.push_back(text + went_to(from, to));
+  }
+
+  // Whose the steps were in that time: the longest prefill or decode, and how many others there were.
+  std::string went_to(std::int64_t from, std::int64_t to) const {
+    std::string out;
+    int others = 0;
     for (const Ran& ran : ran_between(steps_, from, to)) {
-      if (names_.hides(ran.sequence) || ran.sequence == a_.id) continue;
-      text += fmt::format("; {} of it were {}'s {} of {}", duration_text(ran.ns),
-                          names_.text(ran.sequence), ran.prefilled > 0 ? "prefill" : "decode",
-                          tokens(ran.prefilled > 0 ? ran.prefilled : ran.decoded));
-      break;
+      if (names_.hides(ran.sequence) || ran.sequence == a_.id || ran.ns() == 0) continue;
+      if (!out.empty()) {
+        ++others;
+        continue;
+      }
+      const bool prefill = ran.prefill_ns > ran.decode_ns;
+      out = fmt::format("; {} of it were {}'s {} of {}",
+                        duration_text(prefill ? ran.prefill_ns : ran.decode_ns),
+                        names_.text(ran.sequence), prefill ? "prefill" : "decode",
+                        tokens(prefill ? ran.prefilled : ran.decoded));
     }
-    out_.push_back(std::move(text));
+    if (others > 0) out += fmt::format(", beside {} {}", others, others == 1 ? "other" : "others");
+    return out;
   }
 
   std::string waited_for(const LifePart& part) const {
