@@ -34,7 +34,7 @@ export function kindsOf(life: readonly LifePart[]): Map<LifeKind, number> {
 export const lifetime = (a: Account): number =>
   a.life ? lifeNs(a.life) / 1e6 : a.state === 'ended' ? a.total_ms : (a.age_ms ?? a.total_ms);
 
-const part = (kind: LifeKind, ns: number, note?: string): Part => ({...looks[kind], value: ns / 1e6, of: 'life.ms', ...(note ? {note} : {})});
+const part = (kind: LifeKind, ns: number, note?: string): Part => ({...looks[kind], value: ns / 1e6, of: 'life.part', ...(note ? {note} : {})});
 
 export function partsOf(a: Account): Part[] {
   if (a.life) return [...kindsOf(a.life)].map(([kind, ns]) => part(kind, ns));
