@@ -140,6 +140,11 @@ void EngineFlags::add_serving(const CommandLine& line) {
               "about how long a step may prefill while others decode; 0: no limit")
       .show_default();
   line.flag("--no-prefix-cache", no_prefix_cache, "compute every prompt anew");
+  line.option("--trace-mib", options.trace_mib, range(Ranges::trace_mib),
+              "memory for the log of the last steps, which the page and /api/steps show; 0: none")
+      .show_default();
+  line.flag("--trace", options.trace_pages,
+            "log every change of a page of the KV cache, also while nobody watches");
 }
 
 EngineOptions EngineFlags::resolve() const {

@@ -9,6 +9,7 @@
 
 #include "base/written.h"
 #include "engine/life.h"
+#include "trace/wait.h"
 
 namespace vitrine {
 
@@ -53,13 +54,6 @@ struct CacheAccount {
   std::string text() const;            // in words
 };
 
-// What the first of the queue was waiting for.
-enum class Wait : std::uint8_t {
-  kNone,    // nothing: it was admitted at once
-  kSeats,   // all are taken
-  kPages,   // there is no room for its prompt
-  kPolicy,  // the static policy's batch is not full, or the one before it still runs
-};
 const char* wait_name(Wait wait);
 
 // Of the time in the queue, the part in which it was the first; before that others were.

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/process_clock.h"
 #include "engine/admission.h"
 #include "engine/loading.h"
 #include "engine/records.h"
@@ -20,11 +21,15 @@ namespace vitrine {
 struct Engine::Parts {
   explicit Parts(std::unique_ptr<LoadedModel> model)
       : loaded(std::move(model)),
-        records(loaded->plan.sequences),
+        records(loaded->plan.sequences, loaded->plan.trace_bytes),
         scheduler(loaded->plan, loaded->options),
         admission(loaded->plan, loaded->info, scheduler.hasher(),
                   loaded->file->generation().eos_ids),
-        stepper(*loaded, scheduler, books, records) {}
+        stepper(*loaded, scheduler, books, records) {
+    if (!records.log().on()) return;
+    scheduler.changes().turn_on(loaded->plan.sequences, records.most_pages());
+    if (loaded->options.trace_pages) records.watch(scheduler.changes());
+  }
 
   std::unique_ptr<LoadedModel> loaded;
   Records records;
@@ -123,12 +128,16 @@ void Engine::give_up(std::string_view why) noexcept {
   std::lock_guard books(p_->books);
   p_->stepper.abandon();
   p_->scheduler.abort_all(FinishReason::kError, why);
+  p_->records.planned(p_->scheduler.changes(), p_->scheduler.blocked(), p_->stepper.next_step());
 }
 
 void Engine::accept() {
   std::lock_guard books(p_->books);
   std::lock_guard lock(p_->mutex);
-  for (auto& sequence : p_->incoming) p_->scheduler.add(std::move(sequence));
+  for (auto& sequence : p_->incoming) {
+    p_->records.arrived(*sequence);
+    p_->scheduler.add(std::move(sequence));
+  }
   p_->incoming.clear();
 }
 
@@ -200,7 +209,7 @@ bool Engine::idle() const {
   return p_->scheduler.idle() && p_->incoming.empty();
 }
 
-Snapshot Engine::snapshot() const {
+Snapshot Engine::empty_snapshot() const {
   const MemoryPlan& plan = memory();
   Snapshot out{.max_sequences = plan.sequences,
                .step_tokens = options().step_tokens,
@@ -211,12 +220,43 @@ Snapshot Engine::snapshot() const {
                .running = {},
                .waiting = {},
                .blocked = {}};
-  const Clock::time_point now = Clock::now();
-  out.uptime_s = std::chrono::duration<double>(now - p_->started).count();
-  out.step = p_->records.steps();
-  std::lock_guard lock(p_->books);
-  p_->scheduler.fill(out, now);
+  out.uptime_s = std::chrono::duration<double>(Clock::now() - p_->started).count();
   return out;
+}
+
+Snapshot Engine::snapshot() const {
+  Snapshot out = empty_snapshot();
+  std::lock_guard lock(p_->books);
+  out.step = p_->records.steps();
+  p_->scheduler.fill(out, Clock::now());
+  return out;
+}
+
+Engine::Moment Engine::moment() const {
+  Moment out;
+  out.snapshot = empty_snapshot();
+  std::lock_guard lock(p_->books);
+  const Clock::time_point now = Clock::now();
+  out.snapshot.step = p_->records.steps();
+  p_->scheduler.fill(out.snapshot, now, true);
+  out.pages = p_->scheduler.page_map();
+  out.seq = p_->records.log().last_seq();
+  out.place = p_->records.log().end();
+  out.now_ns = process_ns(now);
+  return out;
+}
+
+const StepLog& Engine::log() const { return p_->records.log(); }
+const std::string& Engine::epoch() const { return p_->records.epoch(); }
+
+void Engine::watch() {
+  std::lock_guard lock(p_->books);
+  p_->records.watch(p_->scheduler.changes());
+}
+
+void Engine::unwatch() {
+  std::lock_guard lock(p_->books);
+  p_->records.unwatch();
 }
 
 PageMap Engine::page_map() const {

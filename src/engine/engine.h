@@ -25,6 +25,7 @@
 #include "engine/request.h"
 #include "engine/stats.h"
 #include "engine/step_record.h"
+#include "trace/step_log.h"
 
 namespace vitrine {
 
@@ -69,7 +70,22 @@ class Engine {
   Snapshot snapshot() const;
   Metrics metrics() const;
   PageMap page_map() const;
-  // Of the last kKeptRecords steps those from number `from` on, at most `most`, oldest first.
+  // All of it at one moment: after event `seq` of the log.
+  struct Moment {
+    Snapshot snapshot;  // with the choices that wait for their prompt
+    PageMap pages;
+    std::uint64_t seq = 0;
+    StepLog::Place place;  // of the events that follow
+    std::int64_t now_ns = 0;
+  };
+  Moment moment() const;
+  // The events of the last steps, to be read as they come. While somebody watches, changes of pages are among
+  // them.
+  const StepLog& log() const;
+  const std::string& epoch() const;  // of the log: random, another one for every engine
+  void watch();
+  void unwatch();
+  // Of the last steps that the log has, kKeptRecords at most, those from number `from` on, at most `most`, oldest first.
   std::vector<StepRecord> steps_since(std::uint64_t from, std::size_t most = kKeptRecords) const;
   std::vector<StepRecord> steps_of(std::uint64_t sequence) const;
   // The last kKeptAccounts requests that ended, oldest first.
@@ -81,6 +97,7 @@ class Engine {
  private:
   struct Parts;
   explicit Engine(std::unique_ptr<Parts> parts);
+  Snapshot empty_snapshot() const;
   void loop();
   void accept();
   void give_up(std::string_view why) noexcept;

@@ -17,6 +17,7 @@ Status check_options(const EngineOptions& o) {
   VT_RETURN_IF_ERROR(within("queue", o.max_queue, Ranges::max_queue));
   VT_RETURN_IF_ERROR(within("wait of a static batch", o.static_wait_ms, Ranges::static_wait_ms));
   VT_RETURN_IF_ERROR(within("time of a mixed step", o.mixed_step_ms, Ranges::mixed_step_ms));
+  VT_RETURN_IF_ERROR(within("MiB of the step log", o.trace_mib, Ranges::trace_mib));
   VT_RETURN_IF_ERROR(within("step tokens", o.step_tokens, Ranges::step_tokens));
   VT_RETURN_IF_ERROR(within("page size", o.page_size, Ranges::page_size));
   if (o.page_size % 16 != 0)

@@ -38,6 +38,9 @@ struct EngineOptions {
   int static_wait_ms = 1000;  // Policy::kStatic: how long a batch that is not full waits
   int mixed_step_ms = 250;    // about how long prefill may take beside decoding; 0: no limit
   bool prefix_cache = true;
+  int trace_mib = 32;  // for the log of the last steps; 0: none
+  bool trace_pages =
+      false;  // changes of pages are told at any time, not only while somebody watches
   bool poison_pages = false;  // fill pages with NaN when they are taken (tests)
   std::function<void(std::int64_t bytes)> progress;
 };
@@ -50,7 +53,8 @@ struct EngineRange {
 struct EngineRanges {
   static constexpr EngineRange device{0, 1023}, threads{0, 1024}, context{0, 1 << 28},
       sequences{0, 4096}, kv_tokens{0, 1 << 30}, step_tokens{1, 65536}, page_size{16, 1024},
-      max_queue{1, 1 << 20}, static_wait_ms{0, 1 << 20}, mixed_step_ms{0, 1 << 20};
+      max_queue{1, 1 << 20}, static_wait_ms{0, 1 << 20}, mixed_step_ms{0, 1 << 20},
+      trace_mib{0, 1 << 14};
 };
 // An error names the option.
 Status check_options(const EngineOptions& options);

@@ -63,6 +63,7 @@ Result<MemoryPlan> plan_cache(const Model& model, const Device& device,
   plan.sequences = options.sequences;
   plan.page_size = options.page_size;
   plan.kv_dtype = options.kv_dtype;
+  plan.trace_bytes = static_cast<std::int64_t>(options.trace_mib) << 20;
   plan.spare_pages = device.asynchronous() ? 1 : 0;
   plan.packed_bytes = model.totals().packed_bytes;
   // The runner adds hidden states and a slice of logits, which it may have to copy to the host.

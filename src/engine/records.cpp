@@ -1,53 +1,179 @@
 #include "engine/records.h"
 
 #include <algorithm>
-#include <utility>
+#include <random>
+
+#include "base/process_clock.h"
+#include "engine/sequence.h"
+#include "trace/packing.h"
 
 namespace vitrine {
 namespace {
 
-constexpr std::uint64_t kNoStep = UINT64_MAX;
+// What pages and entries take at most, packed.
+constexpr std::size_t kPageBytes = 32, kEntryBytes = 72, kOtherBytes = 4096;
+constexpr std::size_t kMostPages = 16384;
+
+std::string random_epoch() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+// What of a step's event the step's record does not have, beside it.
+struct StepAndPages {
+  StepRecord& record;
+  bool lost;
+  const std::vector<PageChange>& pages;
+};
+
+// Those of a list from `from` to `to`.
+template <typename T>
+void take(std::vector<T>& out, const std::vector<T>& list, std::size_t from, std::size_t to) {
+  out.assign(list.begin() + static_cast<std::ptrdiff_t>(from),
+             list.begin() + static_cast<std::ptrdiff_t>(to));
+}
 
 }  // namespace
 
-Records::Records(int sequences) : ring_(kKeptRecords) {
-  for (StepRecord& r : ring_) r.entries.reserve(sequences);
+Records::Records(int sequences, std::int64_t bytes) : log_(bytes), epoch_(random_epoch()) {
+  if (!log_.on()) return;
+  // A step with all of its entries fits; pages get what is left.
+  const std::size_t step = kOtherBytes + kEntryBytes * static_cast<std::size_t>(sequences);
+  VT_CHECK(step < log_.most(), "{} sequences and a log of {} bytes", sequences, bytes);
+  most_pages_ = std::min(kMostPages, (log_.most() - step) / kPageBytes);
+  part_.preempt.reserve(2 * static_cast<std::size_t>(sequences));
+  part_.admit.reserve(2 * static_cast<std::size_t>(sequences));
+  part_.pages.reserve(most_pages_);
 }
 
-void Records::add(StepRecord& record) {
-  std::lock_guard lock(mutex_);
-  // A step that failed has no record; its place keeps none of an older one.
-  for (; steps_ < record.step; ++steps_) {
-    StepRecord& missing = ring_[steps_ % kKeptRecords];
-    missing.entries.clear();
-    missing.step = kNoStep;
+template <typename Fields, typename Event>
+std::uint64_t Records::append(Event& event) {
+  Packer packer(log_.draft());
+  Fields::visit(event, packer);
+  return log_.append(Fields::kKind, packer.size());
+}
+
+void Records::arrived(const Sequence& s) {
+  if (!log_.on()) return;
+  const Stamps& t = s.account.stamps;
+  const ArriveEvent event{.at_ns = t.submitted,
+                          .sequence = s.id,
+                          .parent = s.account.parent,
+                          .label = s.account.label,
+                          .tenant = s.account.tenant,
+                          .choice = s.account.choice,
+                          .prompt = s.account.usage.prompt_tokens,
+                          .begun = s.begun,
+                          .priority = s.account.priority,
+                          .stamps = {.received = t.received,
+                                     .body = t.body,
+                                     .parsed = t.parsed,
+                                     .templated = t.templated,
+                                     .tokenized = t.tokenized,
+                                     .compiled = t.compiled,
+                                     .submitted = t.submitted}};
+  append<ArriveFields>(event);
+  for (const auto& fork : s.forks) arrived(*fork);
+}
+
+void Records::append_ends(Changes& changes) {
+  for (const EndEvent& end : changes.ended_) append<EndFields>(end);
+}
+
+void Records::planned(Changes& changes, const Blocked& blocked, std::uint64_t step) {
+  if (!log_.on() || (changes.empty() && blocked == part_.blocked)) return;
+  append_ends(changes);
+  changes.parts_.push_back(
+      {changes.preempted_.size(), changes.admitted_.size(), changes.pages_.size()});
+  part_.at_ns = process_ns(), part_.step = step;
+  part_.blocked = blocked;
+  part_.lost = changes.lost_;
+  Changes::Part from;
+  for (const Changes::Part& to : changes.parts_) {
+    take(part_.preempt, changes.preempted_, from.preempted, to.preempted);
+    take(part_.admit, changes.admitted_, from.admitted, to.admitted);
+    take(part_.pages, changes.pages_, from.pages, to.pages);
+    append<PlanFields>(part_);
+    from = to;
   }
-  steps_ = record.step + 1;
-  std::swap(ring_[record.step % kKeptRecords], record);
+  changes.clear();
+}
+
+void Records::committed(StepRecord& record, Changes& changes) {
+  if (log_.on()) {
+    StepAndPages event{record, changes.lost_, changes.pages_};
+    // One more than where it is: 0 is nowhere.
+    const std::uint64_t at = append<StepFields>(event) + 1;
+    places_[record.step % kKeptRecords].store(at, std::memory_order_release);
+    append_ends(changes);
+    changes.clear();
+  }
+  steps_.store(record.step + 1, std::memory_order_release);
+}
+
+void Records::written(const WrittenEvent& event) {
+  if (log_.on()) append<WrittenFields>(event);
+}
+
+void Records::watch(Changes& changes) {
+  ++watchers_;
+  if (!log_.on() || changes.watched()) return;
+  // What was not told until now is not to be blamed on what follows.
+  if (changes.lost_) {
+    part_.at_ns = process_ns(), part_.lost = true;
+    part_.preempt.clear(), part_.admit.clear(), part_.pages.clear();
+    append<PlanFields>(part_);
+    changes.lost_ = false;
+  }
+  changes.watch(true);
+}
+
+void Records::unwatch() {
+  if (--watchers_ == 0) watched_until_ = process_ns() + kWatchedAfter;
+}
+
+void Records::look(Changes& changes, std::int64_t now) {
+  if (changes.watched() && watchers_ == 0 && now >= watched_until_) changes.watch(false);
+}
+
+std::uint64_t Records::oldest() const {
+  const std::uint64_t all = steps();
+  return all > kKeptRecords ? all - kKeptRecords : 0;
+}
+
+bool Records::read(std::uint64_t step, std::vector<std::uint64_t>& words, StepEvent& event) const {
+  const std::uint64_t at = places_[step % kKeptRecords].load(std::memory_order_acquire);
+  if (at == 0 || !log_.read_at(at - 1, words)) return false;
+  bool found = false;
+  StepLog::each(words, [&](const PackedEvent& packed) {
+    Unpacker from(packed.bytes);
+    StepFields::visit(event, from);
+    found = event.record.step == step;  // a step that failed leaves the place of an older one
+  });
+  return found;
 }
 
 std::vector<StepRecord> Records::since(std::uint64_t from, std::size_t most) const {
-  std::lock_guard lock(mutex_);
   std::vector<StepRecord> out;
-  for (std::uint64_t i = std::max(from, oldest()); i < steps_ && out.size() < most; ++i)
-    if (ring_[i % kKeptRecords].step == i) out.push_back(ring_[i % kKeptRecords]);
+  std::vector<std::uint64_t> words;
+  StepEvent event;
+  const std::uint64_t all = steps();
+  for (std::uint64_t i = std::max(from, oldest()); i < all && out.size() < most; ++i)
+    if (read(i, words, event)) out.push_back(event.record);
   return out;
 }
 
 std::vector<StepRecord> Records::of(std::uint64_t sequence) const {
-  std::lock_guard lock(mutex_);
   std::vector<StepRecord> out;
-  for (std::uint64_t i = oldest(); i < steps_; ++i) {
-    const StepRecord& r = ring_[i % kKeptRecords];
-    auto has = [&](const StepEntry& e) { return e.sequence == sequence; };
-    if (r.step == i && std::any_of(r.entries.begin(), r.entries.end(), has)) out.push_back(r);
-  }
+  std::vector<std::uint64_t> words;
+  StepEvent event;
+  const std::uint64_t all = steps();
+  auto has = [&](const StepEntry& e) { return e.sequence == sequence; };
+  for (std::uint64_t i = oldest(); i < all; ++i)
+    if (read(i, words, event) &&
+        std::any_of(event.record.entries.begin(), event.record.entries.end(), has))
+      out.push_back(event.record);
   return out;
-}
-
-std::uint64_t Records::steps() const {
-  std::lock_guard lock(mutex_);
-  return steps_;
 }
 
 }  // namespace vitrine

@@ -1,28 +1,71 @@
-// The records of the last steps, in a ring. Thread-safe.
+// The engine's log of events (trace/step_log.h): what is written into it, and what is read from it as records
+// of steps.
+//
+// Written under the engine's books lock, which is all that keeps two from writing at once. Read by any thread
+// without it.
 #pragma once
 
-#include <mutex>
+#include <array>
+#include <atomic>
+#include <string>
 #include <vector>
 
+#include "engine/changes.h"
 #include "engine/step_record.h"
+#include "trace/step_log.h"
 
 namespace vitrine {
 
+struct Sequence;
+
 class Records {
  public:
-  explicit Records(int sequences);
-  // Steps come in order, from 0 on. Takes the record and leaves an old one, for its memory.
-  void add(StepRecord& record);
+  // A log of `bytes` for steps of up to `sequences`. 0: nothing is kept.
+  Records(int sequences, std::int64_t bytes);
+  // Changes of pages that can be told at once.
+  std::size_t most_pages() const { return most_pages_; }
+  const StepLog& log() const { return log_; }
+  const std::string& epoch() const { return epoch_; }  // of this log; random
+
+  // ---- Under the books lock.
+
+  void arrived(const Sequence& s);
+  // What planning step number `step` has changed, or something else outside of a commit.
+  void planned(Changes& changes, const Blocked& blocked, std::uint64_t step);
+  // Steps come in order, from 0 on. Beside the record, what committing it has changed.
+  void committed(StepRecord& record, Changes& changes);
+  void written(const WrittenEvent& event);
+  // Somebody watches from now on, and the changes of pages are told; until all have gone, and for
+  // kWatchedAfter more, so that who comes back at once has missed nothing.
+  void watch(Changes& changes);
+  void unwatch();
+  // To be asked now and then whether that is over.
+  void look(Changes& changes, std::int64_t now);
+  static constexpr std::int64_t kWatchedAfter = 10'000'000'000;
+
+  // ---- Any thread.
+
   // Copies of those from step `from` on that are kept, at most `most`, oldest first.
   std::vector<StepRecord> since(std::uint64_t from, std::size_t most) const;
   std::vector<StepRecord> of(std::uint64_t sequence) const;  // in which it had an entry
-  std::uint64_t steps() const;                               // ever
+  std::uint64_t steps() const { return steps_.load(std::memory_order_acquire); }  // ever
 
  private:
-  mutable std::mutex mutex_;
-  std::uint64_t oldest() const { return steps_ > kKeptRecords ? steps_ - kKeptRecords : 0; }
-  std::vector<StepRecord> ring_;
-  std::uint64_t steps_ = 0;
+  template <typename Fields, typename Event>
+  std::uint64_t append(Event& event);
+  void append_ends(Changes& changes);
+  bool read(std::uint64_t step, std::vector<std::uint64_t>& words, StepEvent& event) const;
+  std::uint64_t oldest() const;
+
+  StepLog log_;
+  std::size_t most_pages_ = 0;
+  std::string epoch_;
+  int watchers_ = 0;
+  std::int64_t watched_until_ = 0;  // where there are none
+  PlanEvent part_;                  // what was told last; keeps its memory
+  // Where the log has a step, by its number; steps that failed have none.
+  std::array<std::atomic<std::uint64_t>, kKeptRecords> places_{};
+  std::atomic<std::uint64_t> steps_{0};
 };
 
 }  // namespace vitrine

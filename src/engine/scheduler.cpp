@@ -171,9 +171,10 @@ bool Scheduler::place(Sequence& s) {
     if (reuse) pages = cache_.match(keys);
     cache_.adopt(keys, pages, s.tables);
   }
+  if (pages > 0) tell_held(PageOp::kAdopt, s);
   while (!fits(s))
     if (!preempt_for(s, true)) {
-      for (int g = 0; g < cache_.groups(); ++g) s.tables[g].release_all(cache_.pool(g));
+      release_pages(s);
       return false;
     }
   s.scheduled = s.computed = pages * plan_.page_size;
@@ -210,6 +211,7 @@ bool Scheduler::fits(const Sequence& s) {
 
 void Scheduler::start(std::unique_ptr<Sequence> s, Clock::time_point now) {
   seat(*s);
+  changes_.admitted({s->id, s->slot, s->computed, s->computed});
   ledger_.admitted(*s, now);
   s->account.life.rest(process_ns(now));
   s->preempted = false;
@@ -278,8 +280,11 @@ bool Scheduler::schedule(Batch& batch, Sequence& s, int count) {
     return false;
   }
   for (int g = 0; g < cache_.groups(); ++g) {
+    const std::size_t held = s.tables[g].pages().size();
+    const int free = cache_.pool(g).free();
     PageCopy copy = s.tables[g].grow(cache_.pool(g), s.scheduled, end);
     if (copy.to != kNoPage) batch.copies.push_back({g, copy});
+    if (copy.to != kNoPage || s.tables[g].pages().size() > held) tell_grown(s, g, held, copy, free);
   }
   s.account.pages = std::max(s.account.pages, s.pages_held());
   batch.entries.push_back({.sequence = &s,
@@ -326,6 +331,7 @@ void Scheduler::fork(Batch& batch, Sequence& s) {
       continue;
     }
     for (int g = 0; g < cache_.groups(); ++g) f->tables[g].share(cache_.pool(g), s.tables[g]);
+    tell_held(PageOp::kShare, *f);
     f->scheduled = s.prefill_end;
     f->named = f->scheduled / plan_.page_size;
     f->account.usage.cached_tokens = f->account.cache.cached = f->scheduled;
@@ -335,6 +341,7 @@ void Scheduler::fork(Batch& batch, Sequence& s) {
     f->account.pages = f->pages_held();
     f->account.stamps.admitted = s.account.stamps.admitted;
     seat(*f);
+    changes_.admitted({f->id, f->slot, f->scheduled, f->computed});
     f->in_flight = 1;
     f->planned = plans_;
     const int entry = static_cast<int>(batch.entries.size()), position = f->scheduled - 1;
@@ -383,6 +390,7 @@ bool Scheduler::preempt_for(const Sequence& wants, bool waits) {
     settle_ = true;
     return false;
   }
+  changes_.preempted({s->id, wants.id, s->pages_held()});
   preempt(*s, wants);
   if (waits) requeue_preempted();
   return true;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "engine/batch.h"
+#include "engine/changes.h"
 #include "engine/fair_queue.h"
 #include "engine/ledger.h"
 #include "engine/memory_plan.h"
@@ -46,8 +47,9 @@ class Scheduler {
   // Why plan() left the first of the queue there.
   const Blocked& blocked() const { return blocked_; }
   // A batch has run and its results are in: zero or more tokens per entry. Batches come in the
-  // order they were planned. The record is complete but for the time of committing.
-  void commit(const Batch& batch, const StepRecord& record);
+  // order they were planned. The record is complete but for the time of committing; what came of its
+  // entries is filled in.
+  void commit(const Batch& batch, StepRecord& record);
   // Adds the shares of the step that was committed last to the accounts.
   void settle(const StepRecord& record);
 
@@ -61,10 +63,12 @@ class Scheduler {
   const PrefixHasher& hasher() const { return hasher_; }
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
+  Changes& changes() { return changes_; }
 
   // Ends everything that is left, with `reason`.
   void abort_all(FinishReason reason, std::string_view error) noexcept;
-  void fill(Snapshot& snapshot, Clock::time_point now) const;
+  // `forks`: choices that wait for their prompt to be computed are listed too.
+  void fill(Snapshot& snapshot, Clock::time_point now, bool forks = false) const;
   PageMap page_map() const;
   Metrics metrics() const;
   // Broken accounting aborts the process: pages of the pools and of the tables must agree.
@@ -111,6 +115,12 @@ class Scheduler {
   void abort(Sequence& s, FinishReason reason, std::string_view error) noexcept;
   void release(Sequence& s);
   void reap();
+  // What becomes of pages, for those who watch (scheduler_pages.cpp): before they are released, after all else.
+  void tell(PageOp op, const Sequence& s, int group, int index, PageId page, int holders);
+  void tell_held(PageOp op, const Sequence& s);
+  void tell_grown(const Sequence& s, int group, std::size_t from, PageCopy copy, int free);
+  void tell_released(const Sequence& s, int group, int begin, int end);
+  void release_pages(Sequence& s);
   SequenceStats stats_of(const Sequence& s, Clock::time_point now) const;
 
   const MemoryPlan& plan_;
@@ -132,6 +142,7 @@ class Scheduler {
   std::vector<Sequence*> committed_;  // of the batch that is committed
   std::vector<Sequence*> prefills_;   // of the step that is planned
   Ledger ledger_;
+  Changes changes_;
 };
 
 }  // namespace vitrine

@@ -7,33 +7,43 @@
 
 namespace vitrine {
 
-void Scheduler::commit(const Batch& batch, const StepRecord& record) {
+void Scheduler::commit(const Batch& batch, StepRecord& record) {
   ledger_.ran(batch, record);
   for (const Absent& a : batch.absent)
     if (Sequence* s = by_slot_[a.slot]; s != nullptr && s->id == a.sequence && !s->finished)
       s->account.life.turn(record.wall_from_ns, a.kind, a.cause);
   const Clock::time_point now = Clock::now();  // the tokens of a step come together
   committed_.clear();
-  for (const BatchEntry& entry : batch.entries) {
+  for (std::size_t i = 0; i < batch.entries.size(); ++i) {
+    const BatchEntry& entry = batch.entries[i];
     Sequence& s = *entry.sequence;
     --s.in_flight;
     if (s.finished) continue;  // it ended in an earlier step: the results of this one are dropped
     committed_.push_back(&s);
     s.computed = entry.computed();
     take_back(s, entry);
+    const std::size_t tokens = s.tokens.size();
     try {
       take_results(s, batch, entry, now);
     } catch (const std::bad_alloc&) {
       finish(s, FinishReason::kError, kOutOfMemory);
     }
+    if (i >= record.entries.size()) continue;
+    record.entries[i].kept = entry.computed() - entry.first;
+    record.entries[i].drawn = static_cast<int>(s.tokens.size() - tokens);
   }
   {
     Stopwatch watch(ledger_.prefix_ns());
     for (Sequence* s : committed_) name_pages(*s);
   }
   for (Sequence* s : committed_)
-    for (int g = 0; g < cache_.groups(); ++g)
-      s->tables[g].release_behind_window(cache_.pool(g), s->computed);
+    for (int g = 0; g < cache_.groups(); ++g) {
+      BlockTable& table = s->tables[g];
+      const int seen =
+          std::min(table.first_seen(s->computed), static_cast<int>(table.pages().size()));
+      if (seen > table.first()) tell_released(*s, g, table.first(), seen);
+      table.release_behind_window(cache_.pool(g), s->computed);
+    }
   reap();
 }
 
@@ -52,7 +62,12 @@ void Scheduler::settle(const StepRecord& record) {
 void Scheduler::take_back(Sequence& s, const BatchEntry& entry) {
   s.draft.clear();
   if (s.computed == entry.first + entry.count) return;
-  for (int g = 0; g < cache_.groups(); ++g) s.tables[g].truncate(cache_.pool(g), s.computed);
+  for (int g = 0; g < cache_.groups(); ++g) {
+    const int keep = s.tables[g].kept(s.computed),
+              held = static_cast<int>(s.tables[g].pages().size());
+    if (keep < held) tell_released(s, g, keep, held);
+    s.tables[g].truncate(cache_.pool(g), s.computed);
+  }
   s.scheduled = s.computed;
 }
 
@@ -98,7 +113,10 @@ void Scheduler::name_pages(Sequence& s) {
     if (s.keys.size() == i) s.keys.push_back(hasher_.extend(parent, tokens));
     for (int g = 0; g < cache_.groups() && options_.prefix_cache; ++g) {
       PageId page = s.tables[g].pages()[i];
-      if (page != kNoPage) cache_.pool(g).name(page, s.keys[i], parent, tokens);
+      if (page == kNoPage || cache_.pool(g).named(page)) continue;
+      cache_.pool(g).name(page, s.keys[i], parent, tokens);
+      if (cache_.pool(g).named(page))
+        tell(PageOp::kName, s, g, s.named, page, cache_.pool(g).holders(page));
     }
   }
 }
@@ -115,6 +133,7 @@ void Scheduler::finish(Sequence& s, FinishReason reason, std::string_view error,
     end.error = kOutOfMemory;  // so short that it needs no memory
   }
   end.account = ledger_.ended(s, reason, end.error);
+  changes_.ended(end.account);
   for (auto& f : s.forks) orphans_.push_back(std::move(f));
   s.forks.clear();
   if (s.tenant >= 0) queue_.leave(s), --inside_;
@@ -122,7 +141,7 @@ void Scheduler::finish(Sequence& s, FinishReason reason, std::string_view error,
 }
 
 void Scheduler::release(Sequence& s) {
-  for (int g = 0; g < cache_.groups(); ++g) s.tables[g].release_all(cache_.pool(g));
+  release_pages(s);
   if (s.slot >= 0) free_slots_.push_back(s.slot), by_slot_[s.slot] = nullptr;
   if (s.slot >= 0 && !s.finished) queue_.unseat(s);
   s.slot = -1;
@@ -151,6 +170,7 @@ void Scheduler::abort_all(FinishReason reason, std::string_view error) noexcept 
       if (s) abort(*s, reason, error);
     list->clear();
   }
+  blocked_ = {};
 }
 
 }  // namespace vitrine

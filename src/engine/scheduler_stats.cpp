@@ -15,14 +15,25 @@ SequenceStats Scheduler::stats_of(const Sequence& s, Clock::time_point now) cons
   out.age_ms = std::chrono::duration<double, std::milli>(now - s.submitted).count();
   out.computed = s.computed;
   out.length = static_cast<int>(s.tokens.size());
+  out.prefill_end = s.prefill_end;
+  out.slot = s.slot;
   out.account = s.account;
   return out;
 }
 
-void Scheduler::fill(Snapshot& out, Clock::time_point now) const {
-  for (const auto& s : running_)
+void Scheduler::fill(Snapshot& out, Clock::time_point now, bool forks) const {
+  auto add_forks = [&](const Sequence& s) {
+    for (const auto& f : s.forks)
+      if (forks && !f->finished) out.waiting.push_back(stats_of(*f, now));
+  };
+  for (const auto& s : running_) {
     if (!s->finished) out.running.push_back(stats_of(*s, now));
-  for (const auto& s : queue_.waiting()) out.waiting.push_back(stats_of(*s, now));
+    add_forks(*s);
+  }
+  for (const auto& s : queue_.waiting()) {
+    if (!s->finished) out.waiting.push_back(stats_of(*s, now));
+    add_forks(*s);
+  }
   if (!out.waiting.empty()) out.blocked = blocked_;
   for (int g = 0; g < cache_.groups(); ++g) {
     const PagePool& pool = cache_.pool(g);
@@ -52,16 +63,31 @@ PageMap Scheduler::page_map() const {
   for (int g = 0; g < cache_.groups(); ++g) {
     const PagePool& pool = cache_.pool(g);
     PageMap::Group& group =
-        out.groups.emplace_back(PageMap::Group{plan_.groups[g].spec.window, plan_.page_size, {}});
-    group.pages.resize(pool.total(), '.');
-    for (int page = 0; page < pool.total(); ++page)
+        out.groups.emplace_back(PageMap::Group{.window = plan_.groups[g].spec.window,
+                                               .page_size = plan_.page_size,
+                                               .pages = std::string(pool.total(), '.'),
+                                               .holders = std::vector<int>(pool.total()),
+                                               .fill = std::vector<int>(pool.total()),
+                                               .named = std::vector<bool>(pool.total())});
+    for (int page = 0; page < pool.total(); ++page) {
+      group.holders[page] = pool.holders(page), group.named[page] = pool.named(page);
+      if (pool.named(page)) group.fill[page] = plan_.page_size;
       if (pool.holders(page) > 0)
         group.pages[page] = 'u';
       else if (pool.named(page))
         group.pages[page] = 'c';
-    for (const auto& s : running_)
-      if (s->slot >= 0 && s->tables[g].held() > 0)
-        out.tables.push_back({s->id, s->slot, g, s->scheduled, s->tables[g].pages()});
+    }
+    for (const auto& s : running_) {
+      const auto& pages = s->tables[g].pages();
+      if (s->slot < 0 || s->tables[g].held() == 0) continue;
+      for (int i = 0; i < static_cast<int>(pages.size()); ++i)
+        if (pages[i] != kNoPage)
+          group.fill[pages[i]] =
+              std::max(group.fill[pages[i]],
+                       std::clamp(s->computed - i * plan_.page_size, 0, plan_.page_size));
+      out.tables.push_back(
+          {s->id, s->finished ? -1 : s->slot, g, s->finished ? 0 : s->computed, pages});
+    }
   }
   return out;
 }

@@ -32,6 +32,8 @@ struct SequenceStats {
   SequenceState state = SequenceState::kWaiting;
   double age_ms = 0;
   int computed = 0, length = 0;  // positions with K and V; tokens known
+  int prefill_end = 0;           // positions to compute before the next token is drawn
+  int slot = -1;                 // its place in the batch; -1: none
   Account account;               // so far
 };
 
@@ -50,9 +52,13 @@ struct PageMap {
   struct Group {
     int window = 0, page_size = 0;
     std::string pages;  // a letter each: '.' free, 'c' cached, 'u' used
+    // Of each page: tables that hold it, positions that hold a token, whether it has a key by which it is found.
+    std::vector<int> holders, fill;
+    std::vector<bool> named;
   };
   // Of a sequence that runs: the page of every page_size positions; -1 where a window has moved on. A
-  // used page is in as many tables as it has holders.
+  // used page is in as many tables as it has holders. One that has ended holds its pages until its last
+  // step is through, without a slot and without a length.
   struct Table {
     std::uint64_t sequence = 0;
     int slot = 0, group = 0;

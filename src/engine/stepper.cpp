@@ -46,7 +46,9 @@ bool Stepper::plan(Flight& flight) {
   const std::int64_t start = process_ns();
   std::lock_guard lock(books_);
   if (!follows_ && in_flight_.size() == 1) scheduler_.ledger().wall_from(wall_from_ = start);
+  records_.look(scheduler_.changes(), start);
   scheduler_.plan(flight.batch, Clock::now());
+  records_.planned(scheduler_.changes(), scheduler_.blocked(), step_);
   flight.record.start_ns = start;
   flight.record.blocked = scheduler_.blocked();
   flight.record.plan_ns = process_ns() - start;
@@ -105,12 +107,13 @@ void Stepper::commit(int keep) {
       r.preempted = scheduler_.ledger().take_preempted();
       const std::int64_t end = process_ns();
       r.commit_ns = end - start;
-      r.wall_ns = end - std::exchange(wall_from_, end);
+      r.wall_from_ns = std::exchange(wall_from_, end);
+      r.wall_ns = end - r.wall_from_ns;
       r.flops_per_byte = m_.info.flops_per_byte;
       share_time(r);
       scheduler_.settle(r);
       scheduler_.ledger().wall_from(wall_from_);
-      records_.add(r);
+      records_.committed(r, scheduler_.changes());
     }
     spare_.push_back(std::move(flight));
     in_flight_.erase(in_flight_.begin());

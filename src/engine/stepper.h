@@ -25,6 +25,7 @@ class Stepper {
   // two steps: abandon(), then end them all.
   bool step();
   void abandon() noexcept;  // the steps in flight
+  std::uint64_t next_step() const { return step_; }
   // No step is planned that is not committed.
   bool settled() const { return in_flight_.empty(); }
   // The next step does not follow at once: the device may be idle before it.

@@ -19,7 +19,7 @@ class EngineParts {
  public:
   explicit EngineParts(std::unique_ptr<LoadedModel> loaded)
       : loaded_(std::move(loaded)),
-        records_(loaded_->plan.sequences),
+        records_(loaded_->plan.sequences, loaded_->plan.trace_bytes),
         scheduler_(loaded_->plan, loaded_->options),
         admission_(loaded_->plan, loaded_->info, scheduler_.hasher(),
                    loaded_->file->generation().eos_ids),

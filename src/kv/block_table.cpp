@@ -68,8 +68,12 @@ void BlockTable::release_behind_window(PagePool& pool, int next_position) {
   }
 }
 
+int BlockTable::kept(int length) const {
+  return std::max((length + page_size_ - 1) / page_size_, first_);
+}
+
 void BlockTable::truncate(PagePool& pool, int length) {
-  const int keep = std::max((length + page_size_ - 1) / page_size_, first_);
+  const int keep = kept(length);
   for (; static_cast<int>(pages_.size()) > keep; pages_.pop_back(), --held_)
     pool.release(pages_.back());
 }

@@ -31,11 +31,14 @@ class BlockTable {
   void truncate(PagePool& pool, int length);
   // Gives back pages that no row at a position >= next_position can see.
   void release_behind_window(PagePool& pool, int next_position);
+  // The pages that truncate() leaves, by their number.
+  int kept(int length) const;
   // The last page first, so that the end of a prefix makes room before its beginning.
   void release_all(PagePool& pool);
 
   const std::vector<PageId>& pages() const { return pages_; }
   int held() const { return held_; }
+  int first() const { return first_; }  // entries before it are behind the window
   // The first entry that a row at `position` can see.
   int first_seen(int position) const;
   // Slot of a position: page * page_size + offset.

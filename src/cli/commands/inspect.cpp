@@ -47,6 +47,7 @@ json::object plan_json(const MemoryPlan& p) {
           {"constraint_cache_bytes_most", ConstraintCompiler::kMostBytes},
           {"tokenizer_cache_bytes_most", Tokenizer::kCacheBytes},
           {"record_bytes_most", Texts::kDefaultBytes},
+          {"trace_bytes", p.trace_bytes},
           {"cache_groups", std::move(groups)}};
 }
 
@@ -162,9 +163,9 @@ void print_table(const json::object& o) {
              bytes("total_bytes"));
   fmt::print(
       "  caches that grow with use, at most: {} of compiled constraints and their masks, {} of "
-      "words, {} of recorded requests (serve --record-mib)\n",
+      "words, {} of recorded requests (serve --record-mib), {} of the log of steps (--trace-mib)\n",
       bytes("constraint_cache_bytes_most"), bytes("tokenizer_cache_bytes_most"),
-      bytes("record_bytes_most"));
+      bytes("record_bytes_most"), bytes("trace_bytes"));
 }
 
 Result<int> inspect(const Flags& f) {

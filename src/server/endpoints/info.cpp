@@ -36,6 +36,7 @@ json::object memory_json(const MemoryPlan& m, const Api& api) {
           {"constraint_cache_bytes_most", ConstraintCompiler::kMostBytes},
           {"tokenizer_cache_bytes_most", Tokenizer::kCacheBytes},
           {"record_bytes_most", record_bytes_most(api)},
+          {"trace_bytes", m.trace_bytes},
           {"logit_rows_bytes_most", LogitRows::kMostBytes},
           {"groups", std::move(groups)}};
 }

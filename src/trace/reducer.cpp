@@ -1,0 +1,128 @@
+#include "trace/reducer.h"
+
+#include <algorithm>
+
+#include "trace/packing.h"
+
+namespace vitrine {
+
+void TraceState::apply(const PackedEvent& event) {
+  VT_CHECK(event.seq == seq + 1, "event {} after {}", event.seq, seq);
+  seq = event.seq;
+  switch (event.kind) {
+    case EventKind::kArrive: {
+      const auto e = unpacked<ArriveFields, ArriveEvent>(event.bytes);
+      sequences[e.sequence] = {.prompt = e.prompt, .prefill_end = e.prompt};
+      break;
+    }
+    case EventKind::kPlan: {
+      const auto e = unpacked<PlanFields, PlanEvent>(event.bytes);
+      for (const Preempted& p : e.preempt) {
+        auto found = sequences.find(p.sequence);
+        if (found == sequences.end()) continue;
+        Sequence& s = found->second;
+        s.phase = Phase::kPreempted, s.slot = -1, s.computed = 0;
+        s.prefill_end = s.prompt + s.output;
+        ++s.preemptions;
+      }
+      for (const Admitted& a : e.admit) {
+        auto found = sequences.find(a.sequence);
+        if (found == sequences.end()) continue;
+        Sequence& s = found->second;
+        if (s.phase == Phase::kWaiting) s.cached = a.cached;
+        s.slot = a.slot, s.computed = a.computed;
+        s.phase = s.computed < s.prefill_end ? Phase::kPrefill : Phase::kDecode;
+      }
+      blocked = e.blocked;
+      lost |= e.lost;
+      change(e.pages);
+      break;
+    }
+    case EventKind::kStep: {
+      const auto e = unpacked<StepFields, StepEvent>(event.bytes);
+      for (const StepEntry& entry : e.record.entries) row(entry);
+      lost |= e.lost;
+      change(e.pages);
+      break;
+    }
+    case EventKind::kEnd:
+      sequences.erase(unpacked<EndFields, EndEvent>(event.bytes).sequence);
+      break;
+    case EventKind::kWritten:
+      break;
+  }
+}
+
+void TraceState::row(const StepEntry& e) {
+  auto found = sequences.find(e.sequence);
+  if (found == sequences.end()) return;  // it has ended
+  Sequence& s = found->second;
+  // A choice that shares a prompt begins with none of it computed.
+  const int from = std::min(e.first, s.computed), to = e.first + e.kept;
+  s.slot = e.slot, s.computed = to, s.output += e.drawn;
+  s.phase = s.computed < s.prefill_end ? Phase::kPrefill : Phase::kDecode;
+  auto table = tables.find(e.sequence);
+  if (table == tables.end()) return;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const auto& pages = table->second[g];
+    const int size = groups[g].page_size;
+    for (int i = from / size; i * size < to && i < static_cast<int>(pages.size()); ++i) {
+      if (pages[i] < 0) continue;
+      Page& page = groups[g].pages[pages[i]];
+      page.fill = std::max(page.fill, std::min(size, to - i * size));
+    }
+  }
+}
+
+void TraceState::release(const PageChange& c) {
+  Page& page = groups[c.group].pages[c.page];
+  page.holders = c.holders;
+  if (c.holders == 0 && !page.named) page.fill = 0;
+  auto table = tables.find(c.sequence);
+  if (table == tables.end()) return;
+  auto& pages = table->second[c.group];
+  const auto at = static_cast<std::size_t>(c.index);
+  if (at >= pages.size() || pages[at] != c.page) return;
+  pages[at] = -1;
+  while (!pages.empty() && pages.back() < 0) pages.pop_back();
+  if (std::all_of(table->second.begin(), table->second.end(), [](auto& p) { return p.empty(); }))
+    tables.erase(table);
+}
+
+void TraceState::change(std::span<const PageChange> changes) {
+  for (const PageChange& c : changes) {
+    Page& page = groups[c.group].pages[c.page];
+    switch (c.op) {
+      case PageOp::kEvict:
+        page = {};
+        continue;
+      case PageOp::kName:
+        page.named = true;
+        continue;
+      case PageOp::kRelease:
+        release(c);
+        continue;
+      case PageOp::kTake:
+      case PageOp::kCopy:
+        page = {};
+        break;
+      case PageOp::kAdopt:
+      case PageOp::kShare:
+        break;
+    }
+    page.holders = c.holders;
+    auto& table = tables[c.sequence];
+    table.resize(groups.size());
+    auto& pages = table[c.group];
+    const auto at = static_cast<std::size_t>(c.index);
+    if (pages.size() <= at) pages.resize(at + 1, -1);
+    if (c.op == PageOp::kCopy && pages[at] >= 0) {
+      Page& before = groups[c.group].pages[pages[at]];
+      --before.holders;
+      page.fill = before.fill;
+    }
+    pages[at] = c.page;
+  }
+}
+
+}  // namespace vitrine
