@@ -254,10 +254,7 @@ void Engine::watch() {
   p_->records.watch(p_->scheduler.changes());
 }
 
-void Engine::unwatch() {
-  std::lock_guard lock(p_->books);
-  p_->records.unwatch();
-}
+void Engine::unwatch() { p_->records.unwatch(); }
 
 PageMap Engine::page_map() const {
   std::lock_guard lock(p_->books);

@@ -129,7 +129,8 @@ void Records::watch(Changes& changes) {
 }
 
 void Records::unwatch() {
-  if (--watchers_ == 0) watched_until_ = process_ns() + kWatchedAfter;
+  watched_until_ = process_ns() + kWatchedAfter;
+  --watchers_;
 }
 
 void Records::look(Changes& changes, std::int64_t now) {

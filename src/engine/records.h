@@ -38,7 +38,7 @@ class Records {
   // Somebody watches from now on, and the changes of pages are told; until all have gone, and for
   // kWatchedAfter more, so that who comes back at once has missed nothing.
   void watch(Changes& changes);
-  void unwatch();
+  void unwatch();  // any thread
   // To be asked now and then whether that is over.
   void look(Changes& changes, std::int64_t now);
   static constexpr std::int64_t kWatchedAfter = 10'000'000'000;
@@ -60,8 +60,8 @@ class Records {
   StepLog log_;
   std::size_t most_pages_ = 0;
   std::string epoch_;
-  int watchers_ = 0;
-  std::int64_t watched_until_ = 0;  // where there are none
+  std::atomic<int> watchers_{0};
+  std::atomic<std::int64_t> watched_until_{0};  // where there are none
   PlanEvent part_;                  // what was told last; keeps its memory
   // Where the log has a step, by its number; steps that failed have none.
   std::array<std::atomic<std::uint64_t>, kKeptRecords> places_{};

@@ -73,7 +73,7 @@ void expect_same(const TraceState& is, const TraceState& wanted) {
   ASSERT_EQ(is, wanted);
 }
 
-// The laws 4 and 8 of docs/trace.md.
+// What docs/trace.md says of state and pages.
 class Reduced : public testing::TestWithParam<std::tuple<bool, int>> {};
 
 TEST_P(Reduced, ASnapshotAndTheEventsAfterItAreTheNextSnapshot) {

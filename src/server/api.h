@@ -22,6 +22,7 @@
 #include "server/logit_rows.h"
 #include "server/refused.h"
 #include "server/texts.h"
+#include "server/trace_hub.h"
 #include "tokenizer/constraint_source.h"
 
 namespace vitrine {
@@ -76,6 +77,7 @@ struct Api {
   LogitRows rows;  // of these, computed again
   Refused refused;
   ConstraintSource constraints;
+  TraceHub trace;  // the engine's events
 
   // After `version`. Requests may already come in.
   void attach(Engine& served);

@@ -142,6 +142,13 @@ class FakeExchange : public Exchange {
     if (on_wait) on_wait();
     co_return !gone_;
   }
+  asio::awaitable<bool> wait_for(std::chrono::milliseconds most) override {
+    timer_->timer.expires_after(most);
+    boost::system::error_code ignored;
+    co_await timer_->timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    if (on_wait) on_wait();
+    co_return !gone_;
+  }
   bool gone() const override { return gone_; }
   void leave() { gone_ = true; }
 

@@ -1,34 +1,19 @@
-// GET /api/snapshot: what runs and what waits now; only an operator sees all of it.
+// GET /api/snapshot: what runs and what waits now; only an operator sees all of it. full=1: with every page and
+// block table, and the number of the last event before it.
 #include "engine/engine.h"
-#include "server/answer/account_json.h"
+#include "server/answer/moment_json.h"
 #include "server/api.h"
+#include "server/request/query.h"
 
 namespace vitrine {
 namespace {
 
 Reply snapshot(const Api& api, const HttpRequest& http) {
-  Snapshot s = api.engine->snapshot();
-  const bool all = http.rights.is_operator;
-  auto listed = [&](const std::vector<SequenceStats>& list) {
-    json::array out;
-    for (const SequenceStats& q : list)
-      if (visible(q.account, http)) out.push_back(sequence_json(q, all));
-    return out;
-  };
-  json::array running = listed(s.running), waiting = listed(s.waiting);
-  json::object out{{"uptime_s", s.uptime_s},           {"policy", s.policy},
-                   {"max_sequences", s.max_sequences}, {"step_tokens", s.step_tokens},
-                   {"max_queue", s.max_queue},         {"context", s.context},
-                   {"num_running", running.size()},    {"num_waiting", waiting.size()},
-                   {"running", std::move(running)},    {"waiting", std::move(waiting)}};
-  if (all) {
-    json::array pools;
-    for (const PoolStats& pool : s.pools) pools.push_back(pool_json(pool));
-    out["step"] = s.step;
-    out["blocked"] = blocked_json(s.blocked);
-    out["pools"] = std::move(pools);
-  }
-  return to_json(out);
+  std::uint64_t full = 0;
+  if (auto error = read_query(http.query, {whole_number("full", full, 0, 1)})) return *error;
+  if (full == 1 && http.rights.is_operator)
+    return to_json(moment_json(*api.engine, api.engine->moment(), http));
+  return to_json(snapshot_json(api.engine->snapshot(), http));
 }
 
 }  // namespace

@@ -155,14 +155,14 @@ void Connection::check_hang_up() {
   if (::poll(&state, 1, 0) == 1 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR))) ended_ = true;
 }
 
-asio::awaitable<bool> Connection::wait_woken() {
+asio::awaitable<bool> Connection::wait_woken(Clock::time_point deadline) {
   read_ahead();
   for (;;) {
     check_hang_up();
-    if (woken_ || gone()) break;
+    if (woken_ || gone() || Clock::now() >= deadline) break;
     const bool paused = read_paused();
-    auto deadline = paused ? Clock::now() + kHangUpCheck : Clock::time_point::max();
-    co_await until(deadline,
+    auto look_again = paused ? std::min(deadline, Clock::now() + kHangUpCheck) : deadline;
+    co_await until(look_again,
                    [this, paused] { return woken_ || gone() || read_paused() != paused; });
   }
   woken_ = false;

@@ -77,7 +77,8 @@ class Connection : public Wakeable, public std::enable_shared_from_this<Connecti
   bool gone() const { return ended_ || closed_; }
 
   std::uint64_t begin_exchange();
-  asio::awaitable<bool> wait_woken();
+  // Until it is woken, or the client is gone (then false), or the deadline.
+  asio::awaitable<bool> wait_woken(Clock::time_point deadline);
   // In the turn of the key that the request has.
   asio::awaitable<void> run_on_worker(const HttpRequest& request, std::function<void()> f);
 

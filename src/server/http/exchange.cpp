@@ -173,7 +173,13 @@ std::function<void()> ConnectionExchange::waker() {
   return [hub = connection_.core().wakes, target = target_] { hub->wake(target); };
 }
 
-asio::awaitable<bool> ConnectionExchange::wait() { return connection_.wait_woken(); }
+asio::awaitable<bool> ConnectionExchange::wait() {
+  return connection_.wait_woken(Clock::time_point::max());
+}
+
+asio::awaitable<bool> ConnectionExchange::wait_for(std::chrono::milliseconds most) {
+  return connection_.wait_woken(Clock::now() + most);
+}
 
 asio::awaitable<void> ConnectionExchange::run_on_worker(std::function<void()> f) {
   return connection_.run_on_worker(request_, [this, f = std::move(f)] {

@@ -24,6 +24,7 @@ class ConnectionExchange final : public Exchange {
   bool hold(std::int64_t bytes) override;
   std::function<void()> waker() override;
   asio::awaitable<bool> wait() override;
+  asio::awaitable<bool> wait_for(std::chrono::milliseconds most) override;
   bool gone() const override { return connection_.gone(); }
 
   // An error of the transport's own, as the service writes it; logged as a warning.

@@ -113,6 +113,8 @@ class Exchange {
   virtual std::function<void()> waker() = 0;
   // Until the waker was called since the last wait(), or the client is gone (then false).
   virtual asio::awaitable<bool> wait() = 0;
+  // The same, but no longer than that.
+  virtual asio::awaitable<bool> wait_for(std::chrono::milliseconds most) = 0;
   virtual bool gone() const = 0;
 
   // Runs f on the workers; the coroutine goes on here with its result.

@@ -46,8 +46,8 @@ export interface FullSnapshot {
   max_queue: number;
   num_running: number;
   num_waiting: number;
-  running: (Account & {slot?: number; computed?: number; length?: number})[];
-  waiting: (Account & {computed?: number; length?: number})[];
+  running: (Account & {slot?: number; computed?: number; length?: number; prefill_end?: number})[];
+  waiting: (Account & {computed?: number; length?: number; prefill_end?: number})[];
   step?: number;
   blocked?: Blocked | null;
   pools?: Pool[];
@@ -57,7 +57,7 @@ export interface FullSnapshot {
 export type TraceEvent = {seq: number; at: number} & (
   | {kind: 'arrive'; req: number; label: string; tenant: string; choice: number; parent: number; prompt: number; priority: number}
   // lost: not all changes of pages are here.
-  | {kind: 'plan'; lost: boolean; admit: [number, number, number][]; preempt: [number, number, number][]; pages: PageChange[]; blocked: Blocked | null}
+  | {kind: 'plan'; lost: boolean; admit: [number, number, number, number?][]; preempt: [number, number, number][]; pages: PageChange[]; blocked: Blocked | null}
   | {kind: 'step'; lost: boolean; step: PackedStep; pages: PageChange[]}
   | {kind: 'end'; req: number; reason: string; tokens: number}
   | {kind: 'written'; req: number; first: number; last: number; bytes: number}

@@ -95,7 +95,7 @@ export class State {
       this.sequences.set(req, {
         req, label: a.label, tenant: a.tenant, choice: a.choice, parent: kept?.parent ?? 0,
         state: a.state as SequenceState, slot: a.slot ?? table?.slot ?? -1,
-        prompt: a.prompt_tokens, prefillEnd: a.state === 'prefill' || a.preemptions > 0 ? (a.length ?? a.prompt_tokens) : a.prompt_tokens, cached: a.cached_tokens, computed: a.computed ?? 0, output: a.completion_tokens,
+        prompt: a.prompt_tokens, prefillEnd: a.prefill_end ?? (a.state === 'prefill' || a.preemptions > 0 ? (a.length ?? a.prompt_tokens) : a.prompt_tokens), cached: a.cached_tokens, computed: a.computed ?? 0, output: a.completion_tokens,
         preemptions: a.preemptions,
         arrived: kept?.arrived ?? (a.age_ms !== undefined && s.now_ns !== undefined ? s.now_ns - a.age_ms * 1e6 : NaN),
         first: kept?.first ?? NaN, last: kept?.last ?? NaN,
@@ -169,12 +169,12 @@ export class State {
           const s = this.sequences.get(req);
           if (s) (s.state = 'preempted'), (s.slot = -1), (s.computed = 0), (s.prefillEnd = s.prompt + s.output), ++s.preemptions;
         }
-        for (const [req, slot, cached] of event.admit) {
+        for (const [req, slot, cached, computed = cached] of event.admit) {
           const s = this.sequences.get(req);
           if (!s) continue;
           if (s.state === 'waiting') s.cached = cached;
           s.slot = slot;
-          s.computed = cached;
+          s.computed = computed;
           s.state = s.computed < s.prefillEnd ? 'prefill' : 'decode';
         }
         this.blocked = event.blocked;
@@ -196,6 +196,8 @@ export class State {
     for (let at = 0; at < entries.length; at += kEntry) {
       const req = entries[at + E.req]!, first = entries[at + E.first]!, rows = entries[at + E.kept]!;
       let s = this.sequences.get(req);
+      // A choice that shares a prompt begins with none of it computed.
+      const from = Math.min(first, s?.computed ?? first);
       // A recording without a snapshot: it was there before.
       if (!s && !this.known && req > 0) {
         s = {
@@ -215,10 +217,10 @@ export class State {
         }
       }
       const table = this.tables.get(req);
-      if (!table || rows === 0) continue;
+      if (!table || !s) continue;
       for (let g = 0; g < table.length; ++g) {
         const group = this.groups[g]!, pages = table[g]!, size = group.pageSize;
-        for (let index = Math.floor(first / size); index * size < first + rows; ++index) {
+        for (let index = Math.floor(from / size); index * size < first + rows; ++index) {
           const page = pages[index];
           if (page === undefined || page < 0) continue;
           const filled = Math.min(size, first + rows - index * size);
