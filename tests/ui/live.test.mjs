@@ -145,7 +145,8 @@ served("a file is dropped on the view; one that is none is refused in words", as
   const made = recording({ sequences: 6, steps: 40 });
   await drop("small.vtr", made.lines.join("\n"));
   await page.getByText("From a recording.").waitFor();
-  const running = page.getByRole("figure", { name: "Running" });
-  assert.equal(await running.locator("tbody tr").count(), made.running.length);
+  const rows = page.getByRole("figure", { name: "Running" }).locator("tbody tr");
+  await rows.nth(made.running.length - 1).waitFor();
+  assert.equal(await rows.count(), made.running.length);
   await close(page);
 });

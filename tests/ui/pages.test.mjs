@@ -95,7 +95,7 @@ for (const theme of themes)
 
     // The block tables as a table are the API's.
     const figure = page.getByRole("figure", { name: "Block tables" });
-    await figure.getByRole("button", { name: "Table" }).click();
+    await figure.getByRole("button", { name: "Table", exact: true }).click();
     const shown = Object.fromEntries(await figure.locator("tbody tr").evaluateAll((rows) => rows.map((row) =>
       [row.children[0].textContent.slice(1), [...row.children[2].querySelectorAll(".num")].map((n) => Number(n.textContent))])));
     assert.deepEqual(shown, Object.fromEntries(told.pages.tables.map((t) => [t.id, t.pages])));

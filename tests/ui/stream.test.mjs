@@ -95,8 +95,8 @@ served("what was lost is hatched and counted", async (server) => {
   fake.status = 503;
   fake.streams[0].cut();
   await page.getByText("The stream is interrupted").waitFor();
-  const last = (await numbers(page)).at(-1);
   await page.waitForTimeout(600);
+  const last = (await numbers(page)).at(-1);
   fake.status = 200;
   await fake.until((f) => f.streams.length === 2);
   await page.locator(".batch [data-field='step.lost']").waitFor();

@@ -181,7 +181,6 @@ async function openFile(source: File) {
   file = reading;
   reading.seek(Infinity);
   changed = true;
-  say('recorded', source.name);
   scope.postMessage({type: 'status', mode: 'recorded', message: source.name, restarted: false, allowed});
   summaryAt = 0;
   pagesSent = false;
