@@ -61,7 +61,7 @@ void LifeBook::put(const Turn& turn) {
 }
 
 void LifeBook::follow(const LifeBook& other, std::int64_t at) {
-  const std::int64_t from = turns_.front().at;
+  const std::int64_t from = turns_.empty() ? at : turns_.front().at;
   turns_.clear();
   for (const Turn& t : other.turns_)
     if (t.at < at) {
