@@ -1,6 +1,4 @@
-// How a token is to be drawn: a race. Today Candidates::draw takes a place in the cumulative
-// distribution; this is the arithmetic that replaces it, and nothing that is served depends on it
-// yet.
+// How a token is drawn, on the host (sampling/race.h) and on devices (Ops::draw): by a race.
 //
 // Every candidate has a noise E, exponentially distributed, and an integer weight w
 // (draw_weight.h); the least time E / w wins, ties by logit, then by id. Candidate i wins with

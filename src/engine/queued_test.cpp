@@ -43,25 +43,12 @@ class QueueingBackend final : public ref::RefBackend {
   void draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits,
              bool greedy) override {
     note({drawn, last.data, rows, logits.data});
-    const auto vocab = static_cast<std::size_t>(logits.dim(1));
-    Scratch scratch(vocab);
+    std::vector<DrawnRow> results(static_cast<std::size_t>(logits.dim(0)));
+    RefBackend::draw_(results.data(), last, rows, logits, greedy);
     for (std::int64_t m = 0; m < logits.dim(0); ++m) {
-      const DrawRow& r = rows[m];
-      if (r.slot < 0) continue;
-      EXPECT_TRUE(!greedy || r.top_k == 1);
-      const std::span<const float> row(logits.f32() + m * logits.dim(1), vocab);
-      const LogitsScan scan = scan_logits(row);
-      DrawnRow result{-1, static_cast<std::int32_t>(scan.status)};
-      if (scan.status == LogitsStatus::kOk) {
-        Candidates c(row, scan.max, scratch);
-        if (r.top_k != 1) c.scale(r.scale);
-        if (r.top_k > 0) c.keep_first(r.top_k);
-        if (r.top_p < 1) c.keep_mass(r.top_p);
-        if (std::isfinite(r.max_nats)) c.keep_within(r.max_nats);
-        result.token = c.draw(r.bits);
-      }
-      last.i32()[r.slot] = std::max(result.token, 0);
-      results_[ticket_].push_back([to = drawn + m, result] { *to = result; });
+      if (rows[m].slot < 0) continue;
+      EXPECT_TRUE(!greedy || rows[m].top_k == 1);
+      results_[ticket_].push_back([to = drawn + m, result = results[m]] { *to = result; });
       ++drawn_;
     }
   }

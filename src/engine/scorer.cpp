@@ -4,16 +4,13 @@
 #include <limits>
 #include <new>
 
-#include "sampling/rng.h"
-
 namespace vitrine {
 namespace {
 
 // How a row is drawn by the device.
 DrawRow device_row(const Sequence& s, const DrawSpec& spec) {
   const DeviceDraw& d = *s.device_draw;
-  const bool random = d.top_k != 1;
-  return {.bits = random ? random_bits(spec.seed, spec.choice_index, spec.position) : 0,
+  return {.key = spec.key(),
           .scale = d.scale,
           .top_p = d.top_p,
           .max_nats = d.max_nats,

@@ -111,7 +111,8 @@ TEST(Allocation, NoneByOtherOps) {
       Buffer draws = shared_memory(T * static_cast<std::int64_t>(sizeof(DrawRow))),
              drawn = shared_memory(T * static_cast<std::int64_t>(sizeof(DrawnRow)));
       auto* draw = static_cast<DrawRow*>(draws.data());
-      for (std::int32_t t = 0; t < T; ++t) draw[t] = DrawRow{.bits = 7, .top_k = 4, .slot = t};
+      for (std::int32_t t = 0; t < T; ++t)
+        draw[t] = DrawRow{.key = {.seed = 7}, .top_k = 4, .slot = t};
       std::vector<Call> calls{
           {"rms_norm", [&] { b.rms_norm(out, x, w, 1e-5f); }},
           {"layer_norm", [&] { b.layer_norm(out, x, w, w, 1e-5f); }},

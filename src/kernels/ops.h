@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/draw_race.h"
 #include "kernels/kv_cache.h"
 #include "kernels/measures.h"
 #include "kernels/weight.h"
@@ -65,10 +66,11 @@ struct HeadNorms {
 };
 
 // How the next token of a row is drawn: temperature, top_k, top_p and min_p, in this order, with
-// the meaning they have in sampling/. Probabilities are integers there, so that every backend draws
-// the same token from the same logits.
+// the meaning they have in sampling/, then the race of base/draw_race.h. Probabilities are integers
+// and the noise has the same bits everywhere, so that every backend draws the same token from the
+// same logits. `cpu` does not draw: its tokens are drawn by sampling/.
 struct DrawRow {
-  std::uint64_t bits = 0;  // the random number
+  DrawKey key = {};        // whose noise
   double scale = 1;        // 1 / temperature
   double top_p = 1;        // 1: off
   double max_nats = 0;     // -log(min_p); infinite: off

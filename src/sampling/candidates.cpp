@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "sampling/logprobs.h"
+#include "sampling/race.h"
 #include "sampling/weight_sum.h"
 
 namespace vitrine {
@@ -32,7 +33,7 @@ std::uint64_t sum_weights(std::span<const Candidate> items) {
 }
 
 // The length of the shortest prefix of the order `less` whose weights reach `target`; that prefix
-// is moved to the front, its last element last. Quickselect by weight: linear on average.
+// is moved to the front. Quickselect by weight: linear on average.
 template <typename Less>
 std::size_t select_prefix(std::span<Candidate> items, std::uint64_t target, Less less) {
   constexpr std::size_t kSortAtOnce = 32;
@@ -232,7 +233,7 @@ void Candidates::keep_mass(double mass, double centre) {
   weigh();
   const double target = std::ceil(mass * static_cast<double>(total_));
   const double most = static_cast<double>(total_);
-  count_ = reach(target >= most ? total_ : std::max<std::uint64_t>(1, target), centre, true);
+  count_ = reach(target >= most ? total_ : std::max<std::uint64_t>(1, target), centre);
   refresh_max();
   total_ = sum_weights(items());
 }
@@ -251,11 +252,11 @@ double Candidates::mean_nats() {
   return static_cast<double>(sum) / static_cast<double>(total_);
 }
 
-std::int32_t Candidates::draw(std::uint64_t bits) {
+std::int32_t Candidates::draw(const DrawKey& key) {
+  if (!listed_) return race_all(dense_, max_, scale_, key).id;
+  if (count_ == 1) return scratch_.items[0].id;
   weigh();
-  __extension__ using Wide = unsigned __int128;
-  const auto place = static_cast<std::uint64_t>(static_cast<Wide>(bits) * total_ >> 64);
-  return scratch_.items[reach(place + 1, 0, false) - 1].id;
+  return race_some(items(), key).id;
 }
 
 void Candidates::sum_buckets(double centre) {
@@ -291,19 +292,17 @@ void Candidates::list_near(std::uint64_t target) {
   if (!listed_) count_ = all;
 }
 
-// Lists the candidates of the bucket `crossing`, after all nearer ones if `prefix` (else those are
-// dropped). Returns how many nearer ones there are in the list.
-std::size_t Candidates::list_buckets(std::size_t crossing, double centre, bool prefix) {
+// Lists the candidates of the bucket `crossing` after all nearer ones, and returns how many nearer
+// ones there are.
+std::size_t Candidates::list_buckets(std::size_t crossing, double centre) {
   const auto wanted = static_cast<std::int32_t>(crossing);
   std::size_t near = 0;
   if (listed_) {
     const auto bucket = [&](const Candidate& c) {
       return bucket_of(std::fabs(nats(c.logit) - centre));
     };
-    auto at = items().begin();
-    if (prefix)
-      at =
-          std::partition(at, items().end(), [&](const Candidate& c) { return bucket(c) < wanted; });
+    auto at = std::partition(items().begin(), items().end(),
+                             [&](const Candidate& c) { return bucket(c) < wanted; });
     near = static_cast<std::size_t>(at - items().begin());
     at = std::partition(at, items().end(), [&](const Candidate& c) { return bucket(c) == wanted; });
     count_ = static_cast<std::size_t>(at - items().begin());
@@ -312,8 +311,7 @@ std::size_t Candidates::list_buckets(std::size_t crossing, double centre, bool p
   const std::int32_t* const buckets = scratch_.buckets.data();
   const std::uint64_t* const weights = scratch_.weights.data();
   Candidate* const out = scratch_.items.data();
-  if (prefix)
-    near = gather(dense_, weights, out, [&](std::size_t i) { return buckets[i] < wanted; });
+  near = gather(dense_, weights, out, [&](std::size_t i) { return buckets[i] < wanted; });
   count_ = near +
            gather(dense_, weights, out + near, [&](std::size_t i) { return buckets[i] == wanted; });
   listed_ = true;
@@ -331,9 +329,8 @@ std::size_t Candidates::select(std::size_t first, std::uint64_t target, double c
 }
 
 // Lists, by distance from `centre` and then in the fixed order, the shortest prefix whose weights
-// reach `target`, and returns its length; its last element comes last, the others in any order.
-// Without `prefix`, only the last element is of interest and the ones before it may be missing.
-std::size_t Candidates::reach(std::uint64_t target, double centre, bool prefix) {
+// reach `target`, and returns its length.
+std::size_t Candidates::reach(std::uint64_t target, double centre) {
   constexpr std::size_t kFewEnough = 256;
   if (!listed_ && centre == 0) list_near(target);
   if (listed_ && count_ <= kFewEnough) return select(0, target, centre);
@@ -342,7 +339,7 @@ std::size_t Candidates::reach(std::uint64_t target, double centre, bool prefix) 
   while (crossing < kBuckets && scratch_.sums[crossing] < target)
     target -= scratch_.sums[crossing++];
   VT_CHECK(crossing < kBuckets, "the weights fall short of the target by {}", target);
-  const std::size_t near = list_buckets(crossing, centre, prefix);
+  const std::size_t near = list_buckets(crossing, centre);
   return select(near, target, centre);
 }
 

@@ -4,9 +4,9 @@
 // The order of candidates, wherever one is needed (cuts, ties, drawing), is fixed: descending
 // logit, then ascending id. Nothing is sorted in full: a set starts as a view of the model's logits
 // (dense), becomes a list at the first cut, and is partitioned only around the place in the order
-// that a cut or a draw needs. That place is usually among the few tokens near the best; otherwise a
-// histogram finds its bucket and a quickselect the place in it. Weights are integers
-// (base/draw_weight.h), so the outcome is the same as that of a full sort.
+// that a cut needs. That place is usually among the few tokens near the best; otherwise a histogram
+// finds its bucket and a quickselect the place in it. Weights are integers (base/draw_weight.h), so
+// the outcome is the same as that of a full sort. A draw is a race (base/draw_race.h), in any order.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "base/draw_race.h"
 #include "base/draw_weight.h"
 
 namespace vitrine {
@@ -74,8 +75,8 @@ class Candidates {
 
   // Cuts to the first k that are not masked and returns them in order, weighed.
   std::span<const Candidate> sorted_first(std::size_t k);
-  // The token at the place floor(bits / 2^64 * total weight) of the cumulative distribution.
-  std::int32_t draw(std::uint64_t bits);
+  // The token that wins the race of this key.
+  std::int32_t draw(const DrawKey& key);
 
  private:
   double nats(float logit) const { return (static_cast<double>(max_) - logit) * scale_; }
@@ -87,9 +88,9 @@ class Candidates {
   std::uint64_t weigh_list();
   void list_near(std::uint64_t target);
   void sum_buckets(double centre);
-  std::size_t list_buckets(std::size_t crossing, double centre, bool prefix);
+  std::size_t list_buckets(std::size_t crossing, double centre);
   std::size_t select(std::size_t first, std::uint64_t target, double centre);
-  std::size_t reach(std::uint64_t target, double centre, bool prefix);
+  std::size_t reach(std::uint64_t target, double centre);
 
   Scratch& scratch_;
   std::span<const float> dense_;  // while dense: all candidates, by id

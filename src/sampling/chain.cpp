@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "sampling/candidates.h"
-#include "sampling/rng.h"
 
 namespace vitrine {
 namespace {
@@ -74,7 +73,7 @@ Choice Chain::sample(std::span<const float> logits, SamplerState& history, const
   }
 
   Choice choice{.status = LogitsStatus::kOk};
-  choice.token = candidates.draw(random_bits(draw.seed, draw.choice_index, draw.position));
+  choice.token = candidates.draw(draw.key());
   if (draw.logprob) choice.logprob = LogSoftmax(logits, scan).logprob(logits[choice.token]);
   history.accept(choice.token);
   return choice;

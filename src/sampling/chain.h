@@ -10,13 +10,15 @@
 #include <span>
 #include <vector>
 
+#include "base/draw_race.h"
 #include "sampling/history.h"
 #include "sampling/logprobs.h"
 #include "sampling/params.h"
 
 namespace vitrine {
 
-// Which random number a token is drawn with (rng.h), and what to report about it.
+// Whose noise a token is drawn with (base/draw_race.h), under which rules, and what to report about
+// it.
 struct DrawSpec {
   std::uint64_t seed;
   std::uint32_t choice_index;                 // index of the choice within its request
@@ -27,6 +29,8 @@ struct DrawSpec {
   // Bits of the tokens that are allowed, by id, and a list of further ones; null: all are allowed.
   const std::vector<std::uint64_t>* allowed = nullptr;
   std::span<const std::int32_t> also_allowed = {};
+
+  DrawKey key() const { return {.seed = seed, .position = position, .choice = choice_index}; }
 };
 
 struct Choice {

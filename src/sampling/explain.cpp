@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
+#include <map>
+
+#include "sampling/race.h"
 
 namespace vitrine {
 namespace {
@@ -124,22 +126,16 @@ std::uint64_t Explanation::weight(std::int32_t id) const {
 }
 
 std::vector<std::pair<std::int32_t, int>> draw_often(const Explanation& explanation, int draws,
-                                                     std::uint64_t seed) {
-  std::vector<std::uint64_t> ends;
-  std::uint64_t sum = 0;
-  for (const Candidate& c : explanation.last) ends.push_back(sum += c.weight);
-  std::vector<int> counts(ends.size(), 0);
-  std::mt19937_64 random(seed);
-  std::uniform_int_distribution<std::uint64_t> place(0, sum > 0 ? sum - 1 : 0);
-  for (int i = 0; i < draws && sum > 0; ++i)
-    ++counts[static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), place(random)) -
-                                      ends.begin())];
-  std::vector<std::pair<std::int32_t, int>> out;
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    if (counts[i] > 0) out.emplace_back(explanation.last[i].id, counts[i]);
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
-    return a.second != b.second ? a.second > b.second : a.first < b.first;
-  });
+                                                     DrawKey key) {
+  const ManyRaces races(explanation.last);
+  std::map<std::int32_t, int> counts;
+  for (int i = 0; i < draws; ++i) {
+    ++key.seed;
+    ++counts[races.race(key).id];
+  }
+  std::vector<std::pair<std::int32_t, int>> out(counts.begin(), counts.end());
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   return out;
 }
 

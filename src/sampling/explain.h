@@ -40,9 +40,9 @@ struct Explanation {
   std::uint64_t total() const { return stages.back().total; }
 };
 
-// How often each token comes in `draws` draws from the last stage, each with a random number of its
-// own: by falling count, then by id. The same seed, the same counts.
+// How often each token comes when the last stage is drawn from with each of the `draws` seeds after
+// that of `key`: by falling count, then by id.
 std::vector<std::pair<std::int32_t, int>> draw_often(const Explanation& explanation, int draws,
-                                                     std::uint64_t seed);
+                                                     DrawKey key);
 
 }  // namespace vitrine

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <random>
 
 namespace vitrine {
@@ -154,7 +155,8 @@ TEST(Explain, ManyDrawsFollowTheLastStage) {
   constexpr int kDraws = 10000;
   double sum = 0;
   int cells = 0, drawn = 0;
-  const auto counts = draw_often(told, kDraws, 99);
+  const DrawKey key{.seed = 99, .position = 1};
+  const auto counts = draw_often(told, kDraws, key);
   for (const auto& [id, n] : counts) drawn += n;
   EXPECT_EQ(drawn, kDraws);
   for (const Candidate& c : told.last) {
@@ -169,7 +171,24 @@ TEST(Explain, ManyDrawsFollowTheLastStage) {
   }
   EXPECT_GT(cells, 5);
   EXPECT_LT(sum, cells + 5 * std::sqrt(2.0 * cells));
-  EXPECT_EQ(draw_often(told, kDraws, 99), counts);
+  EXPECT_EQ(draw_often(told, kDraws, key), counts);
+}
+
+// Not some draws: those that other seeds would have given.
+TEST(Explain, ManyDrawsAreThoseOfTheNextSeeds) {
+  Scratch scratch(kVocab);
+  const Chain chain(params({{"temperature", 1.2}, {"top_p", 0.9}}));
+  const auto logits = random_logits(4, 1);
+  DrawSpec draw{.seed = 40, .choice_index = 2, .position = 17};
+  const auto counts =
+      draw_often(chain.explain(logits, SamplerState(), draw, 4, scratch), 300, draw.key());
+  std::map<std::int32_t, int> expected;
+  for (int i = 0; i < 300; ++i) {
+    ++draw.seed;
+    SamplerState history;
+    ++expected[chain.sample(logits, history, draw, scratch).token];
+  }
+  EXPECT_EQ((std::map<std::int32_t, int>(counts.begin(), counts.end())), expected);
 }
 
 }  // namespace

@@ -41,7 +41,6 @@ class Row {
     for (const auto id : output) history_.accept(id);
     return *this;
   }
-  std::int32_t draw(std::uint64_t bits) { return candidates_.draw(bits); }
   std::vector<std::int32_t> ids() {
     std::vector<std::int32_t> out;
     for (const Candidate& c : candidates_.sorted_first(candidates_.size())) out.push_back(c.id);
@@ -177,18 +176,6 @@ TEST(TypicalTransform, LaterTransformsSeeTheNewBest) {
   Row row(flat);
   EXPECT_THAT(row.apply("typical", {0.59}).apply("min_p", {1}).apply("top_p", {0.5}).ids(),
               ElementsAre(0, 1, 2));
-}
-
-TEST(Draw, BordersBelongToTheNextToken) {
-  const std::uint64_t quarter = std::uint64_t{1} << 62;
-  EXPECT_EQ(Row({7, 7, 7, 7}).draw(0), 0);
-  EXPECT_EQ(Row({7, 7, 7, 7}).draw(quarter - 1), 0);
-  EXPECT_EQ(Row({7, 7, 7, 7}).draw(quarter), 1);
-  EXPECT_EQ(Row({7, 7, 7, 7}).draw(3 * quarter - 1), 2);
-  EXPECT_EQ(Row({7, 7, 7, 7}).draw(~std::uint64_t{0}), 3);
-  EXPECT_EQ(Row({-kInf, 7, -kInf}).draw(0), 1);
-  EXPECT_EQ(Row({-kInf, 7, -kInf}).draw(~std::uint64_t{0}), 1);
-  EXPECT_EQ(Row({1, 7, 7}).apply("top_k", {2}).draw(2 * quarter), 2);
 }
 
 TEST(Transforms, PenaltiesAfterACutReachWhatIsLeft) {

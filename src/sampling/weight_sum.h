@@ -1,4 +1,4 @@
-// The total weight of a vocabulary: the one pass over all tokens that a draw always needs.
+// The total weight of a vocabulary, which top_p, typical_p and log probabilities need.
 #pragma once
 
 #include <cstdint>

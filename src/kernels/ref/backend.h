@@ -49,6 +49,8 @@ class RefBackend : public Backend {
   void glu_(Tensor out, Tensor gate, Tensor up, Activation activation) override;
   void softcap_(Tensor x, float cap) override;
   void gather_rows_(Tensor out, Tensor x, Tensor rows) override;
+  void draw_(DrawnRow* drawn, Tensor last, const DrawRow* rows, Tensor logits,
+             bool greedy) override;
 };
 
 }  // namespace vitrine::ref

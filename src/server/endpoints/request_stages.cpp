@@ -1,6 +1,6 @@
 // POST /api/requests/ID/stages: how a token of a recorded request was drawn, stage by stage, or would
 // be with other parameters.
-#include <algorithm>
+#include <set>
 
 #include "engine/engine.h"
 #include "sampling/explain.h"
@@ -53,34 +53,21 @@ json::object stage_json(const StageView& stage, const Tokenizer* tokenizer) {
           {"rest", {{"n", stage.rest}, {"p", stage.p(stage.rest_weight)}}}};
 }
 
-// Whether tokens are drawn by a race: otherwise there is none to tell.
-template <typename C>
-constexpr bool kDrawnByRace = requires(C& candidates, const DrawKey& key) {
-  candidates.draw(key);
-};
-
 // The draw: every candidate of the last stage has a noise E, and the least E / p wins. The winner and the
-// likeliest ones, in the order of arriving; empty where the token was not drawn so.
-json::array race_json(const Explanation& told, const DrawKey& key, std::size_t top,
-                      const Tokenizer* tokenizer) {
+// likeliest ones, in the order of arriving; empty where there was no choice.
+json::array race_json(const Explanation& told, const DrawKey& key, const Tokenizer* tokenizer) {
   json::array out;
-  if (!kDrawnByRace<Candidates>) return out;
-  auto runs = tell_race(told.last, key);
-  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
-  if (runs.empty() || runs[0].id != told.token) return out;
-  std::uint64_t least = 0;
-  if (runs.size() > top) {
-    std::vector<std::uint64_t> weights;
-    for (const auto& run : runs) weights.push_back(run.weight);
-    const auto nth = weights.begin() + static_cast<std::ptrdiff_t>(top - 1);
-    std::nth_element(weights.begin(), nth, weights.end(), std::greater<>());
-    least = *nth;
-  }
-  for (const auto& run : runs) {
-    if (out.size() > top || (run.weight < least && !out.empty())) continue;
-    const double p = told.stages.back().p(run.weight);
+  if (told.last.size() < 2) return out;
+  const StageView& last = told.stages.back();
+  std::set<std::int32_t> shown{told.token};
+  for (const Candidate& c : last.top)
+    if (c.weight > 0) shown.insert(c.id);
+  for (const Run& run : tell_race(told.last, key)) {
+    if (!shown.contains(run.id)) continue;
+    const double p = last.p(run.weight);
     out.push_back(json::object{{"id", run.id},
                                {"text", token_text(tokenizer, run.id)},
+                               {"weight", run.weight},
                                {"p", p},
                                {"noise", run.noise},
                                {"time", run.noise / p}});
@@ -127,14 +114,12 @@ Reply answer(const Api& api, const Stages& call, const Replay& replay) {
                               {"text", token_text(api.tokenizer, told.token)},
                               {"p", last.p(told.weight(told.token))},
                               {"ends", state->ends_with(told.token)}};
-  const DrawKey key{
-      .seed = next.spec.seed, .position = next.spec.position, .choice = next.spec.choice_index};
-  auto race = race_json(told, key, static_cast<std::size_t>(call.top), api.tokenizer);
+  const DrawKey key = next.spec.key();
+  auto race = race_json(told, key, api.tokenizer);
   if (!race.empty()) out["race"] = std::move(race);
   if (call.draws > 0) {
     json::object counts;
-    for (const auto& [id, n] : draw_often(told, call.draws, state->seed + 1))
-      counts[std::to_string(id)] = n;
+    for (const auto& [id, n] : draw_often(told, call.draws, key)) counts[std::to_string(id)] = n;
     out["draws"] = std::move(counts);
   }
   return to_json(out);
