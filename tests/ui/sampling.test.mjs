@@ -32,6 +32,25 @@ async function table(page) {
     rows.map((row) => [...row.children].map((cell) => cell.textContent)));
 }
 
+// The race: the drawn token has the least time, in the answer and on the page. There is none where one token is left.
+function expect_race(told, rows) {
+  if (told.stages.at(-1).kept === 1) return assert.equal(told.race, undefined);
+  assert.equal(told.race[0].id, told.drawn.id);
+  for (const run of told.race) assert.ok(Math.abs(run.noise / run.p / run.time - 1) < 1e-9 && run.time >= told.race[0].time);
+  const runs = new Map(told.race.map((run) => [shown(run.text), run]));
+  const columns = told.stages.length + 1;
+  let ran = 0;
+  for (const row of rows.filter(([name]) => runs.has(name) && row_of(rows, name) === 1)) {
+    if (!row[columns + 1]) continue;
+    const { noise, time } = runs.get(row[0]);
+    for (const [cell, value] of [[row[columns], noise], [row[columns + 1], time]])
+      assert.ok(Math.abs(number(cell) - value) <= 0.02 * value + 0.01, `${row[0]}: ${cell}, not ${value}`);
+    ++ran;
+  }
+  assert.ok(ran > 0, "no row has its race");
+}
+const row_of = (rows, name) => rows.filter((row) => row[0] === name).length;
+
 served("own parameters end in the own token, stage by stage", async (server) => {
   const { label, kept } = await recorded(server);
   const page = await open(server, { path: bench(label, 1) });
@@ -57,6 +76,7 @@ served("own parameters end in the own token, stage by stage", async (server) => 
       assert.ok(Math.abs(p.reduce((a, b) => a + b, 0) - 1) < 0.001 * rows.length, `${stage.name}: ${p}`);
       assert.equal(number(rows.find((row) => row[0] === "kept")[i + 1]), stage.kept, stage.name);
     });
+    expect_race(told, rows);
     const best = told.stages[0].top[0];
     assert.equal(rows[0][0], shown(best[1]));
     assert.ok(Math.abs(number(rows[0][1]) - best[3]) < 0.0006);

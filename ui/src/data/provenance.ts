@@ -91,7 +91,7 @@ export const fields = {
   'stage.mass': field('share', 'probe', 'Share of the probability before this stage that it kept.'),
   'stage.entropy': field('nats', 'probe', 'How open the draw is after this stage: the expected surprise.'),
   'stage.value': field('plain', 'measured', 'As it is set.'),
-  'race.noise': field('number', 'probe', 'A random number of this token alone: exponential, from seed and position.'),
+  'race.noise': field('number', 'probe', 'A random number of this token alone: exponential, made from seed, choice, position and its id.'),
   'race.time': field('number', 'probe', 'Its random number divided by its probability. The least wins.'),
   'draws.count': field('count', 'probe', 'How often it was drawn with other seeds.'),
   'draws.expected': field('count', 'computed', 'Draws by its probability.'),

@@ -62,6 +62,7 @@ export interface Stage {
 export interface Runner {
   id: number;
   text?: string;
+  weight: number; // the integer that p is a share of
   p: number;
   noise: number;
   time: number;
