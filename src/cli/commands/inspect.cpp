@@ -8,11 +8,20 @@
 #include "engine/planning.h"
 #include "formats/storage.h"
 #include "grammar/compiler.h"
-#include "server/texts.h"
 #include "tokenizer/tokenizer.h"
+#if __has_include("server/texts.h")
+#include "server/texts.h"
+#endif
 
 namespace vitrine {
 namespace {
+
+// Of recorded requests; a build without the server (VITRINE_SERVER=OFF) keeps none.
+#if __has_include("server/texts.h")
+constexpr std::size_t kRecordBytes = Texts::kDefaultBytes;
+#else
+constexpr std::size_t kRecordBytes = 0;
+#endif
 
 struct Flags {
   ModelFlag model;
@@ -46,7 +55,7 @@ json::object plan_json(const MemoryPlan& p) {
           {"total_bytes", p.total()},
           {"constraint_cache_bytes_most", ConstraintCompiler::kMostBytes},
           {"tokenizer_cache_bytes_most", Tokenizer::kCacheBytes},
-          {"record_bytes_most", Texts::kDefaultBytes},
+          {"record_bytes_most", kRecordBytes},
           {"trace_bytes", p.trace_bytes},
           {"cache_groups", std::move(groups)}};
 }
