@@ -34,7 +34,10 @@ async function table(page) {
 
 // The race: the drawn token has the least time, in the answer and on the page. There is none where one token is left.
 function expect_race(told, rows) {
-  if (told.stages.at(-1).kept === 1) return assert.equal(told.race, undefined);
+  if (told.stages.at(-1).kept === 1) {
+    assert.equal(told.race, undefined);
+    return 0;
+  }
   assert.equal(told.race[0].id, told.drawn.id);
   for (const run of told.race) assert.ok(Math.abs(run.noise / run.p / run.time - 1) < 1e-9 && run.time >= told.race[0].time);
   const runs = new Map(told.race.map((run) => [shown(run.text), run]));
@@ -48,6 +51,7 @@ function expect_race(told, rows) {
     ++ran;
   }
   assert.ok(ran > 0, "no row has its race");
+  return 1;
 }
 const row_of = (rows, name) => rows.filter((row) => row[0] === name).length;
 
@@ -55,6 +59,7 @@ served("own parameters end in the own token, stage by stage", async (server) => 
   const { label, kept } = await recorded(server);
   const page = await open(server, { path: bench(label, 1) });
   const output = kept.tokens.slice(kept.prompt_tokens);
+  let races = 0;
   for (const at of [0, 7, output.length - 1]) {
     if (at > 0) await tokens(page).nth(at).click();
     const told = await stages_of(server, label, { position: kept.prompt_tokens + at });
@@ -76,12 +81,13 @@ served("own parameters end in the own token, stage by stage", async (server) => 
       assert.ok(Math.abs(p.reduce((a, b) => a + b, 0) - 1) < 0.001 * rows.length, `${stage.name}: ${p}`);
       assert.equal(number(rows.find((row) => row[0] === "kept")[i + 1]), stage.kept, stage.name);
     });
-    expect_race(told, rows);
+    races += expect_race(told, rows);
     const best = told.stages[0].top[0];
     assert.equal(rows[0][0], shown(best[1]));
-    assert.ok(Math.abs(number(rows[0][1]) - best[3]) < 0.0006);
+    assert.ok(Math.abs(number(rows[0][1]) - best[3]) < 0.0011, `${rows[0]}: not ${best}`); // ">0.999" stands for more
     await stages(page).getByRole("button", { name: "Picture" }).click();
   }
+  assert.ok(races > 0, "every draw had one token left");
   await close(page);
 });
 
