@@ -261,6 +261,18 @@ PageMap Engine::page_map() const {
   return p_->scheduler.page_map();
 }
 
+NamedPages Engine::named_pages() const {
+  NamedPages out;
+  std::size_t most = 0;  // room is made before the lock is taken
+  for (const CacheGroup& g : memory().groups)
+    most = std::max(most, static_cast<std::size_t>(g.pages));
+  out.pages.reserve(most);
+  out.tokens.reserve(most * static_cast<std::size_t>(memory().page_size));
+  std::lock_guard lock(p_->books);
+  p_->scheduler.list_named(out);
+  return out;
+}
+
 Metrics Engine::metrics() const {
   std::uint64_t rejected = 0;
   {

@@ -25,6 +25,7 @@
 #include "engine/request.h"
 #include "engine/stats.h"
 #include "engine/step_record.h"
+#include "kv/page_pool.h"
 #include "trace/step_log.h"
 
 namespace vitrine {
@@ -70,6 +71,8 @@ class Engine {
   Snapshot snapshot() const;
   Metrics metrics() const;
   PageMap page_map() const;
+  // What the prefix cache can find: prefix_tree() makes a tree of it.
+  NamedPages named_pages() const;
   // All of it at one moment: after event `seq` of the log.
   struct Moment {
     Snapshot snapshot;  // with the choices that wait for their prompt

@@ -67,6 +67,7 @@ void Scheduler::plan(Batch& batch, Clock::time_point now) {
   batch.clear();
   settle_ = false;
   ++plans_;
+  set_time(now);
   end_overdue(now);
   admit(now);
   prefills_.clear();

@@ -70,6 +70,7 @@ class Scheduler {
   // `forks`: choices that wait for their prompt to be computed are listed too.
   void fill(Snapshot& snapshot, Clock::time_point now, bool forks = false) const;
   PageMap page_map() const;
+  void list_named(NamedPages& out) const;
   Metrics metrics() const;
   // Broken accounting aborts the process: pages of the pools and of the tables must agree.
   void check_integrity() const;
@@ -121,6 +122,7 @@ class Scheduler {
   void tell_grown(const Sequence& s, int group, std::size_t from, PageCopy copy, int free);
   void tell_released(const Sequence& s, int group, int begin, int end);
   void release_pages(Sequence& s);
+  void set_time(Clock::time_point now);
   SequenceStats stats_of(const Sequence& s, Clock::time_point now) const;
 
   const MemoryPlan& plan_;

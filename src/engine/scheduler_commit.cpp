@@ -13,6 +13,7 @@ void Scheduler::commit(const Batch& batch, StepRecord& record) {
     if (Sequence* s = by_slot_[a.slot]; s != nullptr && s->id == a.sequence && !s->finished)
       s->account.life.turn(record.wall_from_ns, a.kind, a.cause);
   const Clock::time_point now = Clock::now();  // the tokens of a step come together
+  set_time(now);
   committed_.clear();
   for (std::size_t i = 0; i < batch.entries.size(); ++i) {
     const BatchEntry& entry = batch.entries[i];
@@ -114,7 +115,7 @@ void Scheduler::name_pages(Sequence& s) {
     for (int g = 0; g < cache_.groups() && options_.prefix_cache; ++g) {
       PageId page = s.tables[g].pages()[i];
       if (page == kNoPage || cache_.pool(g).named(page)) continue;
-      cache_.pool(g).name(page, s.keys[i], parent, tokens);
+      cache_.pool(g).name(page, s.keys[i], parent, s.named, tokens);
       if (cache_.pool(g).named(page))
         tell(PageOp::kName, s, g, s.named, page, cache_.pool(g).holders(page));
     }

@@ -1,5 +1,6 @@
 // What becomes of pages, told to those who watch. In the order in which it happens: what a page is afterwards
 // depends on it.
+#include "base/process_clock.h"
 #include "engine/scheduler.h"
 
 namespace vitrine {
@@ -48,6 +49,10 @@ void Scheduler::release_pages(Sequence& s) {
       tell_released(s, g, 0, static_cast<int>(s.tables[g].pages().size()));
     s.tables[g].release_all(cache_.pool(g));
   }
+}
+
+void Scheduler::set_time(Clock::time_point now) {
+  for (int g = 0; g < cache_.groups(); ++g) cache_.pool(g).set_time(process_ns(now));
 }
 
 }  // namespace vitrine

@@ -92,6 +92,14 @@ PageMap Scheduler::page_map() const {
   return out;
 }
 
+// Of the group that looks back farthest: it has a prefix as long as any other.
+void Scheduler::list_named(NamedPages& out) const {
+  int from = 0;
+  for (int g = 0; g < cache_.groups(); ++g)
+    if (plan_.groups[g].spec.window == 0) from = g;
+  cache_.pool(from).list_named(out);
+}
+
 Metrics Scheduler::metrics() const {
   Metrics out = ledger_.metrics();
   out.running = running();

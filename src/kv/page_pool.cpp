@@ -62,6 +62,7 @@ void PagePool::release(PageId page) {
 
 void PagePool::make_cached(PageId page) {
   Page& p = pages_[page];
+  p.used_ns = now_ns_;
   p.older = newest_, p.newer = kNoPage;
   (newest_ != kNoPage ? pages_[newest_].newer : oldest_) = page;
   newest_ = page;
@@ -75,12 +76,12 @@ void PagePool::leave_cached(PageId page) {
   --cached_;
 }
 
-void PagePool::name(PageId page, const PrefixKey& key, const PrefixKey& parent,
+void PagePool::name(PageId page, const PrefixKey& key, const PrefixKey& parent, int index,
                     std::span<const std::int32_t> tokens) {
   check(page);
   Page& p = pages_[page];
   if (p.named || keys_.find(key) >= 0) return;
-  p.named = true, p.key = key, p.parent = parent;
+  p.named = true, p.key = key, p.parent = parent, p.index = index;
   keys_.insert(key, page);
   ghosts_.erase(key);
   std::copy(tokens.begin(), tokens.end(), tokens_of(page).begin());
@@ -124,6 +125,17 @@ std::span<const std::int32_t> PagePool::nearest(const PrefixKey& parent,
     if (same > agree) agree = same, best = there;
   }
   return best;
+}
+
+void PagePool::list_named(NamedPages& out) const {
+  out.page_size = page_size_;
+  for (std::size_t i = 0; i < pages_.size(); ++i) {
+    const Page& p = pages_[i];
+    if (!p.named) continue;
+    out.pages.push_back({p.key, p.parent, p.index, p.holders, p.used_ns});
+    const auto from = tokens_.begin() + static_cast<std::ptrdiff_t>(i) * page_size_;
+    out.tokens.insert(out.tokens.end(), from, from + page_size_);
+  }
 }
 
 }  // namespace vitrine

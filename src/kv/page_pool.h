@@ -17,6 +17,23 @@ namespace vitrine {
 using PageId = std::int32_t;
 inline constexpr PageId kNoPage = -1;
 
+// Pages that have a key. To be read when the pool has long gone on.
+struct NamedPages {
+  struct Page {
+    PrefixKey key, parent;
+    int index = 0;  // of the page in its prefix
+    int holders = 0;
+    std::int64_t used_ns = 0;  // when the last holder gave it back; of held ones meaningless
+  };
+  int page_size = 0;
+  std::vector<Page> pages;
+  std::vector<std::int32_t> tokens;  // page_size of each
+  std::span<const std::int32_t> tokens_of(std::size_t page) const {
+    const auto size = static_cast<std::size_t>(page_size);
+    return std::span(tokens).subspan(page * size, size);
+  }
+};
+
 class PagePool {
  public:
   PagePool(int pages, int page_size);
@@ -37,9 +54,9 @@ class PagePool {
   int holders(PageId page) const { return pages_[page].holders; }
   bool named(PageId page) const { return pages_[page].named; }  // it has a key
 
-  // The page is full: it stands for `key`, which follows `parent` with these tokens. No effect when
-  // another page has the key already.
-  void name(PageId page, const PrefixKey& key, const PrefixKey& parent,
+  // The page is full: it stands for `key`, which follows `parent` with these tokens, as page `index` of its
+  // prefix. No effect when another page has the key already.
+  void name(PageId page, const PrefixKey& key, const PrefixKey& parent, int index,
             std::span<const std::int32_t> tokens);
   PageId find(const PrefixKey& key) const { return keys_.find(key); }
   // Whether the key lost its page recently.
@@ -49,12 +66,18 @@ class PagePool {
   std::span<const std::int32_t> nearest(const PrefixKey& parent,
                                         std::span<const std::int32_t> tokens) const;
   static constexpr int kNearest = 64;
+  // What time it is from now on: pages without a holder keep when they lost the last one.
+  void set_time(std::int64_t now_ns) { now_ns_ = now_ns; }
+  // Appends every page that has a key, with its tokens.
+  void list_named(NamedPages& out) const;
 
  private:
   struct Page {
     int holders = 0;
     bool named = false;
+    int index = 0;
     PrefixKey key, parent;
+    std::int64_t used_ns = 0;
     PageId older = kNoPage, newer = kNoPage;    // among cached pages
     PageId earlier = kNoPage, later = kNoPage;  // among those that follow the same parent
   };
@@ -75,6 +98,7 @@ class PagePool {
   PageId oldest_ = kNoPage, newest_ = kNoPage;
   int cached_ = 0, shared_ = 0;
   std::uint64_t evictions_ = 0;
+  std::int64_t now_ns_ = 0;
   KeyTable keys_;      // key -> page
   KeyTable children_;  // parent -> the page that was named last among those that follow it
   KeyTable ghosts_;    // key of an evicted page -> its place in the ring

@@ -34,8 +34,8 @@ TEST(PagePool, KeepsNamedPagesUntilRoomIsNeededOldestFirst) {
   PagePool pool(3, P);
   std::vector<std::int32_t> tokens{1, 2, 3, 4};
   PageId a = pool.take(), b = pool.take(), c = pool.take();
-  pool.name(a, key(1), key(0), tokens);
-  pool.name(b, key(2), key(1), tokens);
+  pool.name(a, key(1), key(0), 0, tokens);
+  pool.name(b, key(2), key(1), 1, tokens);
   pool.release(b);
   pool.release(a);
   pool.release(c);
@@ -63,7 +63,7 @@ TEST(PagePool, FindsTheNearestPageAfterAParent) {
   std::vector<PageId> pages;
   for (std::size_t i = 0; i < all.size(); ++i) {
     pages.push_back(pool.take());
-    pool.name(pages.back(), key(10 + i), key(0), all[i]);
+    pool.name(pages.back(), key(10 + i), key(0), 0, all[i]);
   }
   std::vector<std::int32_t> asked{1, 2, 9, 8};
   auto found = pool.nearest(key(0), asked);

@@ -40,7 +40,7 @@ void leave(PrefixCache& cache, const std::vector<int>& windows, const Text& t) {
       if ((i + 1) % P == 0) {
         std::size_t page = i / P;
         cache.pool(g).name(table.pages()[page], t.keys[page], page == 0 ? t.root : t.keys[page - 1],
-                           std::span(t.tokens).subspan(page * P, P));
+                           static_cast<int>(page), std::span(t.tokens).subspan(page * P, P));
       }
       table.release_behind_window(cache.pool(g), i + 1);
     }
@@ -189,7 +189,7 @@ TEST(PrefixCache, AnyInterleavingKeepsTheBooks) {
           for (int g : {0, 1})
             if (PageId page = l.tables[g].pages()[l.named]; page != kNoPage)
               cache.pool(g).name(page, l.text.keys[l.named],
-                                 l.named == 0 ? l.text.root : l.text.keys[l.named - 1],
+                                 l.named == 0 ? l.text.root : l.text.keys[l.named - 1], l.named,
                                  std::span(l.text.tokens).subspan(l.named * P, P));
         for (int g : {0, 1}) l.tables[g].release_behind_window(cache.pool(g), l.length);
       }

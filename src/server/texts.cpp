@@ -124,6 +124,12 @@ std::vector<Text> Texts::find(std::string_view name, const HttpRequest& http) co
   return out;
 }
 
+void Texts::visit(const HttpRequest& http, const std::function<void(const Text&)>& see) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, text] : texts_)
+    if (http.rights.is_operator || text.tenant == http.tenant) see(text);
+}
+
 bool Texts::has(std::uint64_t id) const {
   std::lock_guard lock(mutex_);
   return texts_.contains(id);

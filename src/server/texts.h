@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -106,6 +107,8 @@ class Texts {
   // Those with that number (for operators) or label that `http` may see, oldest first. Of several
   // requests with one label the newest.
   std::vector<Text> find(std::string_view name, const HttpRequest& http) const;
+  // Each that `http` may see, oldest first, under the lock: what `see` does is short.
+  void visit(const HttpRequest& http, const std::function<void(const Text&)>& see) const;
   bool has(std::uint64_t id) const;
   std::vector<std::uint64_t> forks_of(std::uint64_t id) const;
   // Forgets what find() would find: their ids.

@@ -11,13 +11,12 @@ export interface TreeNode {
 }
 
 interface Told {
-  parent?: number;
+  parent?: number | null;
+  first?: number; // position of its first token
   tokens?: number;
   pages?: number;
   holders?: number;
   last_use_ns?: number;
-  last_used_ns?: number;
-  used_ns?: number;
   text?: string | null;
   children?: Told[];
 }
@@ -29,11 +28,11 @@ export function treeOf(reply: unknown): TreeNode[] {
   const told = reply as {nodes?: Told[]; tree?: Told[]; children?: Told[]} | null;
   let roots: Told[] = told?.tree ?? told?.children ?? [];
   if (told?.nodes) {
-    // Flat: `parent` is the place of the parent in the list, -1 or missing: none.
+    // Flat: `parent` is the place of the parent in the list; null: none.
     const made = told.nodes.map((node) => ({...node, children: [...(node.children ?? [])]}));
     roots = [];
     made.forEach((node, i) => {
-      const parent = node.parent !== undefined && node.parent !== i ? made[node.parent] : undefined;
+      const parent = typeof node.parent === 'number' && node.parent !== i ? made[node.parent] : undefined;
       if (parent) parent.children.push(node);
       else roots.push(node);
     });
@@ -44,12 +43,18 @@ export function treeOf(reply: unknown): TreeNode[] {
       if (out.length >= kMost || depth > kDeepest) return;
       const tokens = node.tokens ?? 0, children = node.children ?? [];
       out.push({
-        depth, tokens, before, pages: node.pages ?? 0, holders: node.holders ?? 0,
-        used_ns: node.last_use_ns ?? node.last_used_ns ?? node.used_ns ?? null, text: node.text ?? null, branches: children.length,
+        depth, tokens, before: node.first ?? before, pages: node.pages ?? 0, holders: node.holders ?? 0,
+        used_ns: node.last_use_ns ?? null, text: node.text ?? null, branches: children.length,
       });
       walk(children, depth + 1, before + tokens);
     }
   };
   walk(roots, 0, 0);
   return out;
+}
+
+export function wholeOf(reply: unknown, nodes: readonly TreeNode[]): {tokens: number; pages: number} {
+  const told = reply as {tokens?: number; pages?: number} | null;
+  const sum = (of: (n: TreeNode) => number) => nodes.reduce((out, n) => out + of(n), 0);
+  return {tokens: told?.tokens ?? sum((n) => n.tokens), pages: told?.pages ?? sum((n) => n.pages)};
 }
