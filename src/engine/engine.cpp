@@ -41,6 +41,9 @@ struct Engine::Parts {
   Admission admission;
   Stepper stepper;  // engine thread only
 
+  // Held for a step, and while peaks are measured. Taken before the others.
+  std::mutex device;
+
   std::thread thread;
   Clock::time_point started = Clock::now();
 
@@ -49,6 +52,7 @@ struct Engine::Parts {
   // Guarded by mutex.
   std::vector<std::unique_ptr<Sequence>> incoming;
   std::uint64_t next_id = 1, rejected = 0;
+  std::optional<Peak> peak;
   bool stop = false;
 };
 
@@ -110,6 +114,7 @@ void Engine::loop() {
 }
 
 bool Engine::step() {
+  std::lock_guard device(p_->device);
   accept();
   try {
     return p_->stepper.step();
@@ -201,7 +206,36 @@ const MemoryPlan& Engine::memory() const { return p_->loaded->plan; }
 const EngineOptions& Engine::options() const { return p_->loaded->options; }
 const ModelFile& Engine::file() const { return *p_->loaded->file; }
 
-Peak Engine::measure_peak() { return p_->loaded->backend->measure_peak(p_->loaded->matmul_type); }
+Result<Peak> Engine::measure_peak() {
+  constexpr std::int64_t kNeeded = std::int64_t{1} << 30;  // twice what backends take for it
+  const auto busy = [] {
+    return make_error(ErrorCode::kBusy,
+                      "peaks are measured while nothing runs: found requests that run or wait");
+  };
+  if (!idle()) return busy();
+  // After the step that has just ended, and before the next: whoever submits now waits for it.
+  std::lock_guard device(p_->device);
+  if (!idle() || !p_->stepper.settled()) return busy();
+  const Device& backend = *p_->loaded->backend;
+  if (const auto free = backend.free_memory(); free && *free < kNeeded)
+    return make_error(ErrorCode::kUnavailable,
+                      "measuring peaks needs {} MiB of free memory: found {} MiB", kNeeded >> 20,
+                      *free >> 20);
+  const Peak found = p_->loaded->backend->measure_peak(p_->loaded->matmul_type);
+  if (found.gflop_s <= 0 || found.read_gb_s <= 0)
+    return make_error(ErrorCode::kUnavailable, "the peaks of this machine cannot be measured now");
+  std::lock_guard lock(p_->mutex);
+  if (!p_->peak) p_->peak.emplace();
+  p_->peak->gflop_s = std::max(p_->peak->gflop_s, found.gflop_s);
+  p_->peak->read_gb_s = std::max(p_->peak->read_gb_s, found.read_gb_s);
+  return found;
+}
+
+std::optional<Peak> Engine::peak() const {
+  std::lock_guard lock(p_->mutex);
+  return p_->peak;
+}
+
 void Engine::time_ops(bool on) { p_->loaded->backend->time_ops(on); }
 
 bool Engine::idle() const {

@@ -4,7 +4,7 @@
 // prefill a chunk of their prompt while others decode.
 //
 // Threads: every function may be called from any thread, at any time, unless it says otherwise.
-// None waits for a step to end; the longest wait is for the scheduler to plan or commit one.
+// None but measure_peak() waits for a step to end; the longest wait is for the scheduler to plan or commit one.
 //
 // Ownership: the engine owns the model, its memory and the sequences. A stream is shared by the
 // engine and its reader and outlives both. Closing the engine (the destructor) ends every request
@@ -17,6 +17,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/info.h"
@@ -62,8 +63,11 @@ class Engine {
   // Nothing runs, waits or has just been submitted.
   bool idle() const;
 
-  // What the machine can do at most, measured; takes about a second. Only while nothing runs.
-  Peak measure_peak();
+  // What the machine can do at most, measured; takes about a second and up to 512 MiB. No step begins meanwhile.
+  // kBusy while something runs or waits, kUnavailable where there is no memory for it.
+  Result<Peak> measure_peak();
+  // The highest that was measured so far.
+  std::optional<Peak> peak() const;
   // Times every op from now on, into StepRecord::ops. Only while nothing runs.
   void time_ops(bool on);
 

@@ -106,6 +106,7 @@ std::map<std::string, Fields> all_fields() {
       {"position", "token", "sampling", "samplers", "seed", "n", "max_tokens", "logprobs",
        "top_logprobs", "stream", "stream_options", "vitrine"},
       sampling};
+  out["/api/peak"] = {R"("again":false)", {"again"}, {}};
   out["/api/lab/company"] = {R"("n":1,"max_tokens":1)", {"prompt", "n", "max_tokens"}, {}};
   out["/api/requests/*/hold"] = {R"("allow":1)", {"allow", "release"}, {}};
   out["/v1/completions"] = completions;

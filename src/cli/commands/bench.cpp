@@ -65,7 +65,7 @@ Result<Report> measure(Engine& engine, const Flags& f) {
   Report report;
   std::vector<BenchRun> runs;
   for (int i = 0; i < f.repeat; ++i) {
-    Peak peak = engine.measure_peak();
+    VT_TRY(Peak peak, engine.measure_peak());
     report.peak.read_gb_s = std::max(report.peak.read_gb_s, peak.read_gb_s);
     report.peak.gflop_s = std::max(report.peak.gflop_s, peak.gflop_s);
     VT_TRY(BenchRun run, bench_run(engine, f.prompt, f.tokens));

@@ -5,6 +5,7 @@
 #include "formats/storage.h"
 #include "grammar/compiler.h"
 #include "sampling/presets.h"
+#include "server/answer/peak_json.h"
 #include "server/api.h"
 #include "tokenizer/tokenizer.h"
 
@@ -86,6 +87,7 @@ Reply info(const Api& api, const HttpRequest&) {
   const EngineOptions& options = engine.options();
   const KvLayout& layout = engine.memory().groups.front().spec.layout;
   Snapshot now = engine.snapshot();
+  const std::optional<Peak> peak = engine.peak();
   json::object tokenizer, chat;
   if (api.tokenizer != nullptr)
     tokenizer = {{"kind", api.tokenizer->kind()}, {"vocab", api.tokenizer->vocab_size()}};
@@ -129,6 +131,7 @@ Reply info(const Api& api, const HttpRequest&) {
       {"samplers", samplers_json()},
       {"presets", presets_json()},
       {"lab", api.lab},
+      {"peaks", peak ? json::value(peak_json(*peak)) : json::value()},
       {"record",
        {{"mode", record_mode_name(api.texts.mode())}, {"bytes_most", record_bytes_most(api)}}},
       {"memory", memory_json(engine.memory(), api)}});

@@ -124,6 +124,11 @@ export interface Snapshot {
   blocked?: Blocked | null;
 }
 
+export interface Peaks {
+  gflop_s: number; // arithmetic
+  read_gb_s: number; // reading from memory
+}
+
 export interface Info {
   version: string;
   started_unix: number;
@@ -136,6 +141,7 @@ export interface Info {
   record?: {mode: 'asked' | 'all' | 'none'}; // whose texts are kept
   samplers?: Sampler[]; // in their default order
   presets?: Preset[];
+  peaks?: Peaks | null; // of the machine, once somebody has measured them
   embeddings: {dimensions: number; pooling: string};
   sampling_defaults: Record<string, number>;
   memory: {

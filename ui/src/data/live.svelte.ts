@@ -1,6 +1,6 @@
 // What the server says about itself: asked for twice a second while somebody looks, never while the tab
 // is hidden. All views read this one copy.
-import {ApiError, get, saidBy, type Info, type Snapshot} from './api';
+import {ApiError, get, saidBy, type Info, type Peaks, type Snapshot} from './api';
 
 const kBusyMs = 500, kQuietMs = 2000;
 
@@ -28,6 +28,11 @@ class Live {
   // Now, for a key or a setting has changed.
   retry() {
     this.schedule(0);
+  }
+
+  // What somebody has just measured.
+  peaks(peaks: Peaks) {
+    if (this.info) this.info = {...this.info, peaks};
   }
 
   private schedule(after: number) {

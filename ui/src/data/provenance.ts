@@ -47,6 +47,7 @@ export const fields = {
   'share.again': field('tokens', 'measured', 'Tokens that were computed again after it had lost its pages.'),
   'rate.gflops': field('GFLOP/s', 'computed', 'FLOPs counted from shapes, by its part of the time of its steps.'),
   'rate.gbs': field('GB/s', 'computed', 'Bytes of weights, keys and values counted from shapes, by its part of the time of its steps.'),
+  'rate.share': field('share', 'computed', 'Of the highest rate that was measured on this machine. What fits into a cache is read faster than memory: more than all is possible.'),
   'step.wall_ms': field('ms', 'measured', 'From the end of the step before, or from its own beginning, to its end.'),
   'step.share_ms': field('ms', 'computed', 'This request’s part of the step’s time.'),
   'step.company': field('plain', 'measured', 'Number of another request in the step.'),

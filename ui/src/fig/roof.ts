@@ -1,4 +1,5 @@
 // Steps under the roof of the machine: arithmetic for each byte, and its speed.
+import type {Peaks as Told} from '../data/api';
 import {H, type PackedStep} from '../data/events';
 
 export interface Dot {
@@ -10,7 +11,7 @@ export interface Dot {
 }
 export interface Peaks {
   flops: number; // a second
-  bytes: number; // a second, for a working set of the size of the weights
+  bytes: number; // a second, from memory
 }
 
 // The time in which the model ran: by the device's clock where there is one.
@@ -29,18 +30,6 @@ export function sharesOf(dots: readonly Dot[], peaks: Peaks | null): {flops: num
   return {flops: mean((d) => d.rate) / peaks.flops, bytes: mean((d) => d.bytes) / peaks.bytes};
 }
 
-// The reply of POST /api/peak: the speed of reading is listed by working set; the one that counts is the
-// smallest that holds the weights, or the largest there is.
-export function peaksOf(reply: unknown, weights: number): Peaks | null {
-  const told = reply as {gflop_s?: number; read_gb_s?: number | [number, number][] | {bytes: number; gb_s: number}[] | Record<string, number>} | null | undefined;
-  if (!told || typeof told.gflop_s !== 'number') return null;
-  const read = told.read_gb_s;
-  if (typeof read === 'number') return {flops: told.gflop_s * 1e9, bytes: read * 1e9};
-  if (!read || typeof read !== 'object') return null;
-  const list: [number, number][] = Array.isArray(read)
-    ? (read as ([number, number] | {bytes: number; gb_s: number})[]).map((r) => (Array.isArray(r) ? r : [r.bytes, r.gb_s]))
-    : Object.entries(read).map(([size, speed]) => [Number(size), speed]);
-  list.sort((a, b) => a[0] - b[0]);
-  const found = list.find(([size]) => size >= weights) ?? list.at(-1);
-  return found ? {flops: told.gflop_s * 1e9, bytes: found[1] * 1e9} : null;
-}
+// The server's own, by the second.
+export const peaksOf = (told: Told | null | undefined): Peaks | null =>
+  told ? {flops: told.gflop_s * 1e9, bytes: told.read_gb_s * 1e9} : null;
