@@ -77,6 +77,7 @@ crowded("a step's company is /api/steps/N, and who waits knows for whom", async 
   assert.ok(queue.some(([, , , about]) => about.reason === "seats" || about.reason === "behind"), JSON.stringify(queue));
   assert.ok(queue.some(([, , , about]) => about.ran?.length > 0));
   assert.match(account.why.join("\n"), /to the first token: queued/);
+  await server.expect_idle(60000);
   const numbers = new Set();
   for (const label of requests) {
     const { requests: [one] } = await server.json(`/api/requests/${label}`);
