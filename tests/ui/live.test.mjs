@@ -1,7 +1,7 @@
 // The engine as it works: what the page makes of the stream is what the server says of itself, and a recording
 // of 256 sequences is drawn without drawing everything anew.
 import assert from "node:assert/strict";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { at_moment, close, figure_json, open, slow, streams, with_server } from "./browser.mjs";
@@ -148,5 +148,42 @@ served("a file is dropped on the view; one that is none is refused in words", as
   const rows = page.getByRole("figure", { name: "Running" }).locator("tbody tr");
   await rows.nth(made.running.length - 1).waitFor();
   assert.equal(await rows.count(), made.running.length);
+  await close(page);
+});
+
+served("what the server records is what the page opens", async (server, t) => {
+  if (!(await streams(server, t))) return;
+  const page = await open(server, { path: "/#/engine", height: 2400 });
+  await page.getByText("Now, as it happens.").waitFor();
+  const saving = page.waitForEvent("download", { timeout: 60000 * slow });
+  await page.getByRole("button", { name: "Record ten seconds" }).click();
+  await server.json("/v1/completions", { prompt: "Once upon a time there was a fox", n: 4, max_tokens: 40, ignore_eos: true, seed: 1 });
+  const file = join(folder, "recorded.vtr");
+  copyFileSync(await (await saving).path(), file);
+  await page.getByRole("button", { name: "Saved" }).waitFor();
+  // Nothing has happened since: the end of the recording is now.
+  const told = await server.json("/api/snapshot?full=1");
+  const lines = readFileSync(file, "utf8").trimEnd().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(lines.slice(0, 2).map((line) => line.event), ["hello", "snapshot"]);
+  assert.equal(lines.at(-1).seq, told.seq);
+  await page.getByLabel("Recording").setInputFiles(file);
+  await page.getByText("From a recording.").waitFor();
+  const { group, tables } = await figure_json(page, "Pages of the KV cache");
+  assert.equal(group.pages, told.pages.groups[0].pages);
+  assert.deepEqual(group.holders, told.pages.groups[0].holders);
+  assert.deepEqual(tables, []);
+  assert.match(group.pages, /c/);
+  // The log as it is kept begins before anybody looked: it has the steps, and no pages.
+  const kept = await (await fetch(`${server.url}/api/steps/export?format=vtr`)).text();
+  writeFileSync(file, kept);
+  await page.getByLabel("Recording").setInputFiles(file);
+  await page.getByRole("figure", { name: "Pages of the KV cache" }).waitFor({ state: "detached" });
+  const steps = kept.split("\n").filter((line) => line.startsWith('{"event":"step"')).map((line) => JSON.parse(line));
+  const shown = await figure_json(page, "Batch");
+  assert.ok(shown.length > 10);
+  assert.equal(shown.at(-1).n, steps.at(-1).n);
+  assert.deepEqual(shown.at(-1).entries, steps.at(-1).entries);
+  await page.getByRole("button", { name: "Back to now" }).click();
+  await page.getByText("Now, as it happens.").waitFor();
   await close(page);
 });

@@ -1,9 +1,21 @@
 #include "server/answer/moment_json.h"
 
+#include <chrono>
+
+#include "base/process_clock.h"
 #include "server/answer/account_json.h"
 #include "server/api.h"
 
 namespace vitrine {
+namespace {
+
+constexpr int kSchema = 1;
+
+std::int64_t unix_ns() {
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
 
 json::object snapshot_json(const Snapshot& s, const HttpRequest& http) {
   const bool all = http.rights.is_operator;
@@ -66,6 +78,24 @@ json::object moment_json(const Engine& engine, const Engine::Moment& m, const Ht
   out["now_ns"] = m.now_ns;
   out["pages"] = pages_json(m.pages);
   return out;
+}
+
+json::object hello_json(const Engine& engine, const std::string& model, const HttpRequest& http) {
+  return {{"schema", kSchema},      {"epoch", engine.epoch()},
+          {"now_ns", process_ns()}, {"now_unix_ns", unix_ns()},
+          {"model", model},         {"viewer", {{"name", http.tenant}, {"role", "operator"}}}};
+}
+
+ApiError no_log() {
+  return {404, "invalid_request_error",
+          "found no log of events: the server keeps none (--trace-mib 0)", "", "not_found"};
+}
+
+ApiError too_many_streams() {
+  return {
+      429, "rate_limit_error",
+      fmt::format("{} streams of events are open, as many as there can be", TraceHub::kMostStreams),
+      "", "too_many_streams"};
 }
 
 }  // namespace vitrine

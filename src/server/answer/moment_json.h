@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "engine/engine.h"
+#include "server/error.h"
 #include "server/http/http.h"
 
 namespace vitrine {
@@ -13,5 +14,11 @@ json::object snapshot_json(const Snapshot& snapshot, const HttpRequest& http);
 json::object moment_json(const Engine& engine, const Engine::Moment& moment,
                          const HttpRequest& http);
 json::object pages_json(const PageMap& map);
+// What a stream or a recording begins with.
+json::object hello_json(const Engine& engine, const std::string& model, const HttpRequest& http);
+
+// Why there is neither: the server keeps no log; as many watch it as can.
+ApiError no_log();
+ApiError too_many_streams();
 
 }  // namespace vitrine

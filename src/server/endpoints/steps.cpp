@@ -1,9 +1,7 @@
 // GET /api/steps?from=N&limit=N: the last steps of the engine, each with its entries; /api/steps/N: one of
-// them; /api/steps/perfetto: all that are kept, as a trace. For operators: a step tells about everybody who
-// had rows in it.
+// them. For operators: a step tells about everybody who had rows in it.
 #include "engine/engine.h"
 #include "server/answer/account_json.h"
-#include "server/answer/perfetto.h"
 #include "server/api.h"
 #include "server/request/json_fields.h"
 #include "server/request/query.h"
@@ -28,20 +26,8 @@ Reply one_step(const Engine& engine, std::string_view name) {
                   "not_found"};
 }
 
-Reply trace(const Engine& engine) {
-  std::map<std::uint64_t, std::string> names;
-  for (const Account& a : engine.accounts()) names[a.id] = a.label;
-  const Snapshot now = engine.snapshot();
-  for (const auto* list : {&now.running, &now.waiting})
-    for (const SequenceStats& s : *list) names[s.account.id] = s.account.label;
-  Reply out(to_json(perfetto_json(engine.steps_since(0), names)));
-  out.headers.emplace_back("Content-Disposition", "attachment; filename=\"vitrine-steps.json\"");
-  return out;
-}
-
 Reply steps(const Api& api, const HttpRequest& http) {
   if (!http.rights.is_operator) return operator_only(http.path);
-  if (http.argument == "perfetto") return trace(*api.engine);
   if (http.path != kPath) return one_step(*api.engine, http.argument);
   std::uint64_t from = 0, limit = kUsualSteps;
   if (auto error = read_query(

@@ -90,7 +90,7 @@ TEST_F(StepsTest, SayWhyTheFirstWaits) {
 // By the rules of Chrome's format: slices of a track ascend and are nested, every track is named.
 TEST_F(StepsTest, AreATraceForPerfetto) {
   call("/v1/completions", R"({"prompt":"abcdef","max_tokens":6,"n":3})");
-  auto x = ask("/api/steps/perfetto", "");
+  auto x = ask("/api/steps/export", "format=perfetto");
   ASSERT_EQ(x->status, 200) << x->body;
   const json::value trace = json::parse(x->body);
   const auto records = engine->steps_since(0);
@@ -131,7 +131,7 @@ TEST_F(StepsTest, AreATraceForPerfetto) {
   EXPECT_EQ(whole, records.size());
   EXPECT_EQ(entries, expected);
   EXPECT_NEAR(sum, static_cast<double>(forward) / 1e3, 1e-3 * static_cast<double>(records.size()));
-  EXPECT_EQ(ask("/api/steps/perfetto", "", false)->status, 403);
+  EXPECT_EQ(ask("/api/steps/export", "format=perfetto", false)->status, 403);
 }
 
 TEST_F(StepsTest, RefuseWhatMakesNoSense) {

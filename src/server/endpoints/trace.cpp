@@ -12,12 +12,7 @@
 namespace vitrine {
 namespace {
 
-constexpr int kSchema = 1;
 constexpr std::chrono::seconds kPing{2};
-
-std::int64_t unix_ns() {
-  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 class Watch {
  public:
@@ -43,15 +38,8 @@ class Watch {
 };
 
 void Watch::hello() {
-  const HttpRequest& http = exchange_.request();
-  append_event_frame(
-      out_, "hello", 0,
-      to_json(json::object{{"schema", kSchema},
-                           {"epoch", api_.engine->epoch()},
-                           {"now_ns", process_ns()},
-                           {"now_unix_ns", unix_ns()},
-                           {"model", api_.model_name},
-                           {"viewer", {{"name", http.tenant}, {"role", "operator"}}}}));
+  append_event_frame(out_, "hello", 0,
+                     to_json(hello_json(*api_.engine, api_.model_name, exchange_.request())));
 }
 
 void Watch::snapshot() {
@@ -127,20 +115,13 @@ asio::awaitable<void> trace(Api& api, Exchange& exchange) {
   else if (auto error = read_query(http.query, {whole_number("from", number)}))
     refused = *error;
   else if (!api.engine->log().on())
-    refused = ApiError{404, "invalid_request_error",
-                       "there is no stream: the server keeps no log of steps (--trace-mib 0)", "",
-                       "not_found"};
+    refused = no_log();
   std::unique_ptr<TraceHub::Stream> stream;
   if (!refused) {
     auto open = [&] { stream = api.trace.open(*api.engine); };
     co_await exchange.on_worker(open);
   }
-  if (!refused && !stream)
-    refused = Reply(ApiError{429, "rate_limit_error",
-                             fmt::format("{} streams of events are open, as many as there can be",
-                                         TraceHub::kMostStreams),
-                             "", "too_many_streams"},
-                    {{"Retry-After", "15"}});
+  if (!refused && !stream) refused = Reply(too_many_streams(), {{"Retry-After", "15"}});
   if (refused) {
     co_await send_reply(exchange, std::move(*refused));
     co_return;
