@@ -15,6 +15,7 @@
 #include "engine/records.h"
 #include "engine/scheduler.h"
 #include "engine/stepper.h"
+#include "trace/flight_recorder.h"
 
 namespace vitrine {
 
@@ -22,6 +23,7 @@ struct Engine::Parts {
   explicit Parts(std::unique_ptr<LoadedModel> model)
       : loaded(std::move(model)),
         records(loaded->plan.sequences, loaded->plan.trace_bytes),
+        recorder(records.log(), records.epoch()),
         scheduler(loaded->plan, loaded->options),
         admission(loaded->plan, loaded->info, scheduler.hasher(),
                   loaded->file->generation().eos_ids),
@@ -33,6 +35,7 @@ struct Engine::Parts {
 
   std::unique_ptr<LoadedModel> loaded;
   Records records;
+  FlightRecorder recorder;
 
   // The engine thread changes the scheduler and its sequences under this lock, and holds it while
   // it plans and commits, not while it computes; others may look under it.
