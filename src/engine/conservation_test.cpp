@@ -2,6 +2,7 @@
 // is forked, preempted, cancelled or committed late.
 #include <set>
 
+#include "base/process_clock.h"
 #include "engine/test_load.h"
 
 namespace vitrine {
@@ -37,7 +38,7 @@ class Conservation : public testing::TestWithParam<std::tuple<bool, int>> {
           }
         break;
       default:
-        engine->step();
+        idled |= !engine->step();
     }
   }
 
@@ -67,6 +68,7 @@ class Conservation : public testing::TestWithParam<std::tuple<bool, int>> {
   std::mt19937 rng;
   std::unique_ptr<Engine> engine;
   std::vector<std::shared_ptr<TokenStream>> streams;
+  bool idled = false;  // there was nothing to do, since the last step
 };
 
 TEST_P(Conservation, EntriesSumToTheStep) {
@@ -145,6 +147,56 @@ TEST_P(Conservation, EntriesSumToTheStep) {
     EXPECT_DOUBLE_EQ(flops, a.flops);
     EXPECT_DOUBLE_EQ(written, a.kv_write_bytes);
   }
+}
+
+// Over any window: the shares of all requests, those of padding, and the time without work are the time of the
+// engine's thread.
+TEST_P(Conservation, SharesAndIdleTimeAreTheThreadsTime) {
+  // Up to the end of each step, all since the first began.
+  struct Sums {
+    std::int64_t end = 0, shares = 0, padding = 0, idle = 0;
+  };
+  std::vector<Sums> sums;
+  const std::int64_t begin = process_ns();
+  int rests = 0;
+  auto take = [&] {
+    for (const StepRecord& r : engine->steps_since(sums.size())) {
+      ASSERT_EQ(r.step, sums.size());
+      Sums now = sums.empty() ? Sums{.end = r.wall_from_ns} : sums.back();
+      const std::int64_t idle = r.wall_from_ns - now.end;
+      // Between two steps there is nobody's time only where there was nothing to do.
+      if (!sums.empty()) {
+        ASSERT_EQ(idle > 0, idled) << r.step;
+      }
+      idled = false;
+      now.idle += idle, now.padding += r.padding_share_ns;
+      for (const StepEntry& e : r.entries) now.shares += e.share_ns;
+      now.end = r.wall_from_ns + r.wall_ns;
+      sums.push_back(now);
+    }
+  };
+  while (sums.size() < kSteps) {
+    if (rng() % 100 == 0) {
+      for (auto& stream : streams) stream->cancel();
+      drain(*engine);
+      take();
+      idled = true;
+      ++rests;
+    }
+    turn();
+    ASSERT_NO_FATAL_FAILURE(take());
+  }
+  for (auto& stream : streams) stream->cancel();
+  drain(*engine);
+  ASSERT_NO_FATAL_FAILURE(take());
+  for (int i = 0; i < 1000; ++i) {
+    const Sums &a = sums[rng() % sums.size()], &b = sums[rng() % sums.size()];
+    ASSERT_EQ(b.shares - a.shares + b.padding - a.padding + b.idle - a.idle, b.end - a.end);
+  }
+  EXPECT_GT(sums.front().end, begin);
+  EXPECT_LE(sums.back().end, process_ns());
+  EXPECT_GT(rests, 5);
+  EXPECT_GT(sums.back().idle, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Conservation,

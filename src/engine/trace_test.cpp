@@ -73,7 +73,7 @@ void expect_same(const TraceState& is, const TraceState& wanted) {
   ASSERT_EQ(is, wanted);
 }
 
-// What docs/trace.md says of state and pages.
+// The fourth of what adds up in docs/trace.md: the state at one moment and the events up to another are the state there.
 class Reduced : public testing::TestWithParam<std::tuple<bool, int>> {};
 
 TEST_P(Reduced, ASnapshotAndTheEventsAfterItAreTheNextSnapshot) {
