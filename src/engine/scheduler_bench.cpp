@@ -87,7 +87,7 @@ void plan_and_commit(benchmark::State& state) {
     scheduler.commit(batch, record);
   }
 }
-BENCHMARK(plan_and_commit)->Arg(256)->Iterations(2000);
+BENCHMARK(plan_and_commit)->Arg(64)->Arg(256)->Iterations(2000);
 
 }  // namespace
 }  // namespace vitrine
