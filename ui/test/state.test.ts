@@ -1,7 +1,7 @@
 import {beforeAll, describe, expect, test, vi} from 'vitest';
 import type {Route} from '../src/app/route.svelte';
 import type {Account} from '../src/data/api';
-import {partsOf, placed} from '../src/fig/life';
+import {lifetime, partsOf, placed, spansOf} from '../src/fig/life';
 import {fields, weakest} from '../src/data/provenance';
 
 // What the modules touch of a browser.
@@ -40,6 +40,17 @@ describe('a life', () => {
   const account = {queue_ms: 1, prefill_ms: 20, decode_ms: 30, total_ms: 55, state: 'ended'} as Account;
   test('sums to its total', () => {
     expect(partsOf(account).reduce((sum, part) => sum + part.value, 0)).toBeCloseTo(account.total_ms, 12);
+  });
+  test('of a list sums to its total, from stamp to stamp, also where it was never drawn from', () => {
+    const stamps = {received: 10e6, submitted: 12e6, admitted: 15e6, first_token: 20e6, ended: 40e6, last_write: 41e6};
+    const sum = (a: Account) => spansOf(a)!.reduce((all, part) => all + part.value, 0);
+    const whole = {...account, stamps} as unknown as Account;
+    expect(spansOf(whole)!.map((part) => part.value)).toEqual([2, 3, 5, 20, 1]);
+    expect(sum(whole)).toBe(lifetime(whole));
+    const refused = {...account, stamps: {...stamps, admitted: 0, first_token: 0}} as unknown as Account;
+    expect(spansOf(refused)!.map((part) => part.value)).toEqual([2, 28, 0, 0, 1]);
+    expect(sum(refused)).toBe(lifetime(refused));
+    expect(spansOf({...whole, state: 'decode'})).toBeNull();
   });
   test('places steps after the first', () => {
     const step = {start_ns: 5e6, plan_ms: 1, forward_ms: 2, sample_ms: 3, commit_ms: 4, phase: 'decode' as const, first: 0, tokens: 1, sampled: true};

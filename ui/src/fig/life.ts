@@ -2,21 +2,21 @@
 import type {Account, LifeKind, LifePart, StepOfRequest} from '../data/api';
 import type {Part} from './StackBar.svelte';
 
-const looks: Record<LifeKind, {name: string; colour: Part['colour']}> = {
-  read: {name: 'read', colour: 'free'},
-  parse: {name: 'parse', colour: 'free'},
-  template: {name: 'template', colour: 'free'},
-  tokenize: {name: 'tokenize', colour: 'free'},
-  compile: {name: 'compile', colour: 'free'},
-  handoff: {name: 'handoff', colour: 'free'},
+const looks: Record<LifeKind, Pick<Part, 'name' | 'colour' | 'tone' | 'sign'>> = {
+  read: {name: 'read', colour: 'server', tone: 100},
+  parse: {name: 'parse', colour: 'server', tone: 62},
+  template: {name: 'template', colour: 'server', tone: 44},
+  tokenize: {name: 'tokenize', colour: 'server', tone: 28},
+  compile: {name: 'compile', colour: 'server', tone: 14},
+  handoff: {name: 'handoff', colour: 'server', tone: 80},
   queue: {name: 'queue', colour: 'waiting'},
   prefill: {name: 'prefill', colour: 'prefill'},
   decode: {name: 'decode', colour: 'decode'},
-  sat_out: {name: 'sat out', colour: 'waiting'},
+  sat_out: {name: 'sat out', colour: 'waiting', sign: 'hatched'},
   preempted: {name: 'preempted', colour: 'trouble'},
-  paused: {name: 'paused', colour: 'waiting'},
+  paused: {name: 'paused', colour: 'waiting', sign: 'dashed'},
   between: {name: 'between', colour: 'free'},
-  write: {name: 'write', colour: 'free'},
+  write: {name: 'write', colour: 'server', tone: 0},
 };
 export const kindName = (kind: LifeKind) => looks[kind].name;
 
@@ -29,10 +29,14 @@ export function kindsOf(life: readonly LifePart[]): Map<LifeKind, number> {
   return out;
 }
 
-// From its first byte to its last; where the life is not told, from submission to its end. Until now, while
-// it is not over.
-export const lifetime = (a: Account): number =>
-  a.life ? lifeNs(a.life) / 1e6 : a.state === 'ended' ? a.total_ms : (a.age_ms ?? a.total_ms);
+// From its first byte to its last, by the life or else by the stamps; without them, from submission to its end.
+// Until now, while it is not over.
+export const lifetime = (a: Account): number => {
+  if (a.life) return lifeNs(a.life) / 1e6;
+  const t = a.stamps, before = t?.received && t.submitted ? (t.submitted - t.received) / 1e6 : 0;
+  if (a.state !== 'ended') return before + (a.age_ms ?? a.total_ms);
+  return t?.received && t.last_write ? (t.last_write - t.received) / 1e6 : before + a.total_ms;
+};
 
 const part = (kind: LifeKind, ns: number, note?: string): Part => ({...looks[kind], value: ns / 1e6, of: 'life.part', ...(note ? {note} : {})});
 
@@ -45,6 +49,20 @@ export function partsOf(a: Account): Part[] {
     {name: 'prefill', value: a.prefill_ms, of: 'request.prefill_ms', colour: 'prefill'},
     {name: 'decode', value: a.decode_ms, of: 'request.decode_ms', colour: 'decode'},
     {name: 'between', value: other, of: 'request.other_ms', colour: 'free'},
+  ];
+}
+// Of an ended request, from stamp to stamp: coarser than its life, and known of every request of a list.
+export const spanLooks = {read: {name: 'read and parsed', colour: 'server', tone: 100}, queue: {name: 'queue', colour: 'waiting'}, first: {name: 'to its first token', colour: 'prefill'}, last: {name: 'to its last token', colour: 'decode'}, write: {name: 'written', colour: 'server', tone: 0}} as const;
+export function spansOf(a: Account): Part[] | null {
+  const t = a.stamps;
+  if (a.state !== 'ended' || !t?.received || !t.submitted || !t.ended) return null;
+  const admitted = t.admitted || t.ended, first = t.first_token || t.ended, ms = (from: number, to: number) => Math.max(0, to - from) / 1e6;
+  return [
+    {...spanLooks.read, value: ms(t.received, t.submitted), of: 'life.part'},
+    {...spanLooks.queue, value: ms(t.submitted, admitted), of: 'life.part'},
+    {...spanLooks.first, value: ms(admitted, first), of: 'life.part'},
+    {...spanLooks.last, value: ms(first, t.ended), of: 'life.part'},
+    {...spanLooks.write, value: ms(t.ended, t.last_write || t.ended), of: 'life.part'},
   ];
 }
 // One after the other, as they came.
@@ -79,3 +97,15 @@ export function ratesOf(s: StepOfRequest): Rates | null {
   const seconds = s.share_ns / 1e9;
   return {flops: s.flops / seconds, bytes: ((s.bytes ?? 0) + (s.weight_bytes ?? 0)) / seconds};
 }
+
+// How it ended, in words.
+const kEnds: Record<string, string> = {
+  stop: 'the model ended it',
+  length: 'it reached its limit of length',
+  stopped: 'you stopped it',
+  tool_calls: 'it calls a tool',
+  content_filter: 'it was filtered',
+  cancelled: 'it was cancelled',
+  timeout: 'it ran out of time',
+};
+export const endsAs = (a: {finish_reason?: string}): string => kEnds[a.finish_reason ?? ''] ?? a.finish_reason ?? '';
