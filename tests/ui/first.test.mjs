@@ -25,7 +25,7 @@ served("every view says what to do before the first request", async (fresh) => {
       const page = await open(server, { path: `/${view}` });
       await page.getByText("live", { exact: true }).waitFor();
       const words = {
-        "#/ask": "Ask. Then see what happened.", "#/request": "No request yet.", "#/engine": "Nothing runs.",
+        "#/ask": "Ask. Then see what happened.", "#/request": "No request yet.", "#/engine": "No sequence runs.",
         "#/model": "The model reads numbers", "#/lab": "Benches to take one thing apart",
         "#/lab/sampling": "The bench is about a request.", "#/journey": "One request, from the key press",
       };

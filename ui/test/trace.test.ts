@@ -200,6 +200,18 @@ describe('latencies', () => {
     expect(rates[0]!.decode).toBe(2);
     expect(rates.slice(1).every((r) => r.decode === 0)).toBe(true);
   });
+  test('pages in use are the most of the half second, then what is left', () => {
+    const meter = new Meter(), s = new State();
+    s.load(empty('uu......'));
+    meter.step((step(1000, 0, [decodes(7, 0, 0)]) as TraceEvent & {kind: 'step'}).step, s);
+    meter.pages(s);
+    s.load(empty('u.......'));
+    meter.pages(s);
+    const rates = meter.rates(3.2e9);
+    expect(rates[0]!.kv).toBe(0.25);
+    expect(rates.length).toBeGreaterThan(2);
+    expect(rates.slice(1).every((r) => r.kv === 0.125)).toBe(true);
+  });
 });
 
 describe('steps and files', () => {

@@ -46,7 +46,7 @@ interface Timed {
 export class Meter {
   private gaps: Timed[] = []; // between two tokens of a sequence
   private firsts: Timed[] = []; // from arrival to the first token
-  private buckets: {at: number; prefill: number; decode: number; running: number; waiting: number; kv: number}[] = [];
+  private buckets: {at: number; prefill: number; decode: number; running: number; waiting: number; kv: number; left: number}[] = [];
   private curve = new Map<number, {steps: number; tokens: number; wall: number}>();
 
   // Before the state has taken the step: it still knows when the sequences drew the last token.
@@ -66,14 +66,11 @@ export class Meter {
     for (const [ns, times] of gaps) this.gaps.push({at: end, ms: ns / 1e6, times});
     const slot = Math.floor(end / kBucketNs) * kBucketNs;
     let bucket = this.buckets.at(-1);
-    if (!bucket || bucket.at < slot) this.buckets.push((bucket = {at: slot, prefill: 0, decode: 0, running: 0, waiting: 0, kv: 0}));
+    if (!bucket || bucket.at < slot) this.buckets.push((bucket = {at: slot, prefill: 0, decode: 0, running: 0, waiting: 0, kv: 0, left: 0}));
     bucket.prefill += head[H.prefill]!;
     bucket.decode += drawn;
     bucket.running = Math.max(bucket.running, head[H.running]!);
     bucket.waiting = Math.max(bucket.waiting, head[H.waiting]!);
-    let used = 0, total = 0;
-    for (const g of state.groups) (total += g.state.length), (used += g.used);
-    if (total > 0) bucket.kv = used / total;
     if (head[H.prefill] === 0 && drawn > 0) {
       const n = sizeOf(step), point = this.curve.get(n) ?? {steps: 0, tokens: 0, wall: 0};
       ++point.steps;
@@ -81,6 +78,16 @@ export class Meter {
       point.wall += head[H.wall]!;
       this.curve.set(n, point);
     }
+  }
+
+  // After a step or an end: most of the pages that were held at once, and what is left when nothing follows.
+  pages(state: State) {
+    const bucket = this.buckets.at(-1);
+    let used = 0, total = 0;
+    for (const g of state.groups) (total += g.state.length), (used += g.used);
+    if (!bucket || total === 0) return;
+    bucket.left = used / total;
+    bucket.kv = Math.max(bucket.kv, bucket.left);
   }
 
   private trim(now: number) {
@@ -97,13 +104,15 @@ export class Meter {
     const out: RateBucket[] = [];
     const byTime = new Map(this.buckets.map((b) => [b.at, b]));
     const last = Math.floor(now / kBucketNs) * kBucketNs;
+    let left = 0;
     const from = Math.max(last - kSpanNs, this.buckets[0]?.at ?? last);
     for (let at = from; at <= last; at += kBucketNs) {
       const b = byTime.get(at), seconds = Math.max(0.1, (at === last ? Math.max(now - at, 0.25 * kBucketNs) : kBucketNs) / 1e9);
       out.push({
         at: at + kBucketNs, prefill: (b?.prefill ?? 0) / seconds, decode: (b?.decode ?? 0) / seconds,
-        running: b?.running ?? 0, waiting: b?.waiting ?? 0, kv: b?.kv ?? out.at(-1)?.kv ?? 0,
+        running: b?.running ?? 0, waiting: b?.waiting ?? 0, kv: b?.kv ?? left,
       });
+      left = b?.left ?? left;
     }
     // The newest is not over yet, unless it is all there is.
     return out.length > 1 ? out.slice(0, -1) : out;

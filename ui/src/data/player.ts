@@ -82,7 +82,7 @@ export class Player {
   private one(kept: Kept) {
     if (!('event' in kept)) this.view.load(kept.snapshot);
     else if (kept.event.kind === 'step') this.take(kept.event);
-    else this.view.apply(kept.event);
+    else this.view.apply(kept.event), this.meter.pages(this.view);
   }
   private take(event: TraceEvent & {kind: 'step'}) {
     const {step} = event, before = this.view.lastStep, n = step.head[H.n]!;
@@ -93,6 +93,7 @@ export class Player {
     if (step.head[H.lost]! > 0) for (const s of this.view.sequences.values()) s.last = NaN;
     this.meter.step(step, this.view);
     this.view.apply(event);
+    this.meter.pages(this.view);
     this.steps.push(step);
     this.fresh.push(step);
     if (this.steps.length > 2 * kShownSteps) this.steps = this.steps.slice(-kShownSteps);
