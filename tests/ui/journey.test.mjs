@@ -213,7 +213,7 @@ served("5: pages fill, the same prompt is found, and the calculator's line is th
   const figure = page.getByRole("figure", { name: "Size of a KV cache" });
   assert.equal(exact(await figure.locator(".loaded .sum").innerText()), memory.kv_bytes);
   assert.equal(exact(await figure.locator("[data-field='kv.allocated']").innerText()), memory.kv_bytes);
-  await figure.getByText("is what was allocated").waitFor();
+  await figure.getByText("bytes allocated: the same").waitFor();
   // The shapes of explanations: half a MiB a token, 2 GiB; then 10.7 GB, and 1.34 with shared heads.
   await press(page);
   assert.equal((await figure_json(page, "Size of a KV cache")).token_bytes, 512 * 1024);

@@ -13,6 +13,7 @@ describe('numbers', () => {
     [1234.5, '1,235'],
     [1234567, '1,234,567'],
     [-12.34, '\u221212.3'],
+    [0.0000452, '4.5 · 10⁻⁵'],
   ])('%d has three digits that matter', (value, text) => expect(significant(value)).toBe(text));
 
   test.each([

@@ -29,7 +29,7 @@ export interface Text {
   unit: string;
 }
 
-const kMinus = '\u2212';
+const kMinus = '\u2212', kRaised = '\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079';
 
 function grouped(value: number, decimals: number): string {
   const text = value.toFixed(decimals);
@@ -47,7 +47,8 @@ export function significant(value: number): string {
   if (size >= 0.0995) return grouped(value, 2);
   if (size >= 0.00995) return grouped(value, 3);
   if (size >= 0.0005) return grouped(value, 4);
-  return value.toExponential(1).replace('-', kMinus).replace('e', ' · 10^').replace('^+', '^');
+  const [digits, power] = value.toExponential(1).split('e');
+  return `${digits!.replace('-', kMinus)} · 10${[...power!].map((c) => ({'-': '\u207b', '+': ''})[c] ?? kRaised[Number(c)]).join('')}`;
 }
 
 function scaled(value: number, base: number, names: string[]): Text {
