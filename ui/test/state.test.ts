@@ -1,7 +1,7 @@
 import {beforeAll, describe, expect, test, vi} from 'vitest';
 import type {Route} from '../src/app/route.svelte';
 import type {Account} from '../src/data/api';
-import {lifetime, partsOf, placed, spansOf} from '../src/fig/life';
+import {lifetime, partsOf, placed, spansOf, tpot} from '../src/fig/life';
 import {fields, weakest} from '../src/data/provenance';
 
 // What the modules touch of a browser.
@@ -50,7 +50,16 @@ describe('a life', () => {
     const refused = {...account, stamps: {...stamps, admitted: 0, first_token: 0}} as unknown as Account;
     expect(spansOf(refused)!.map((part) => part.value)).toEqual([2, 28, 0, 0, 1]);
     expect(sum(refused)).toBe(lifetime(refused));
-    expect(spansOf({...whole, state: 'decode'})).toBeNull();
+    const running = {...account, state: 'decode', age_ms: 9, stamps: {received: 10e6, submitted: 12e6, admitted: 15e6, first_token: 0, ended: 0, last_write: 0}} as unknown as Account;
+    expect(spansOf(running)!.map((part) => part.value)).toEqual([2, 3, 6, 0, 0]);
+    expect(sum(running)).toBe(lifetime(running));
+    expect(spansOf(account)).toBeNull();
+  });
+  test('has a time per token also while it runs', () => {
+    const running = {...account, state: 'decode', ttft_ms: 5, age_ms: 25, total_ms: 0, completion_tokens: 11} as Account;
+    expect(tpot(running)).toBe(2);
+    expect(tpot({...running, state: 'ended', total_ms: 35})).toBe(3);
+    expect(tpot({...running, completion_tokens: 1})).toBeUndefined();
   });
   test('places steps after the first', () => {
     const step = {start_ns: 5e6, plan_ms: 1, forward_ms: 2, sample_ms: 3, commit_ms: 4, phase: 'decode' as const, first: 0, tokens: 1, sampled: true};

@@ -51,26 +51,29 @@ export function partsOf(a: Account): Part[] {
     {name: 'between', value: other, of: 'request.other_ms', colour: 'free'},
   ];
 }
-// Of an ended request, from stamp to stamp: coarser than its life, and known of every request of a list.
+// From stamp to stamp, or until now: coarser than its life, and known of every request of a list.
 export const spanLooks = {read: {name: 'read and parsed', colour: 'server', tone: 100}, queue: {name: 'queue', colour: 'waiting'}, first: {name: 'to its first token', colour: 'prefill'}, last: {name: 'to its last token', colour: 'decode'}, write: {name: 'written', colour: 'server', tone: 0}} as const;
 export function spansOf(a: Account): Part[] | null {
   const t = a.stamps;
-  if (a.state !== 'ended' || !t?.received || !t.submitted || !t.ended) return null;
-  const admitted = t.admitted || t.ended, first = t.first_token || t.ended, ms = (from: number, to: number) => Math.max(0, to - from) / 1e6;
+  if (!t?.received || !t.submitted) return null;
+  const end = t.ended || t.submitted + 1e6 * (a.age_ms ?? 0), admitted = t.admitted || end, first = t.first_token || end;
+  const ms = (from: number, to: number) => Math.max(0, to - from) / 1e6;
   return [
     {...spanLooks.read, value: ms(t.received, t.submitted), of: 'life.part'},
     {...spanLooks.queue, value: ms(t.submitted, admitted), of: 'life.part'},
     {...spanLooks.first, value: ms(admitted, first), of: 'life.part'},
-    {...spanLooks.last, value: ms(first, t.ended), of: 'life.part'},
-    {...spanLooks.write, value: ms(t.ended, t.last_write || t.ended), of: 'life.part'},
+    {...spanLooks.last, value: ms(first, end), of: 'life.part'},
+    {...spanLooks.write, value: t.ended ? ms(t.ended, t.last_write || t.ended) : 0, of: 'life.part'},
   ];
 }
 // One after the other, as they came.
 export const trackOf = (a: Account): Part[] | undefined => a.life?.map(([kind, , ns]) => part(kind, ns));
 
-// Time per token after the first.
-export const tpot = (a: Account): number | undefined =>
-  a.completion_tokens > 1 ? (a.total_ms - a.ttft_ms) / (a.completion_tokens - 1) : undefined;
+// Time per token after the first; of what runs, until now.
+export const tpot = (a: Account): number | undefined => {
+  const until = a.state === 'ended' ? a.total_ms : a.age_ms;
+  return a.completion_tokens > 1 && until !== undefined ? (until - a.ttft_ms) / (a.completion_tokens - 1) : undefined;
+};
 
 export const stepMs = (s: StepOfRequest) => s.plan_ms + s.forward_ms + s.sample_ms + s.commit_ms;
 
