@@ -80,7 +80,7 @@ crowded("a step's company is /api/steps/N, and who waits knows for whom", async 
   await server.expect_idle(60000);
   const numbers = new Set();
   for (const label of requests) {
-    const { requests: [one] } = await server.json(`/api/requests/${label}`);
+    const one = await written(server, label);
     numbers.add(one.id);
     assert.equal(one.finish_reason, "length");
   }
