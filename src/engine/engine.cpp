@@ -293,6 +293,16 @@ void Engine::watch() {
 
 void Engine::unwatch() { p_->records.unwatch(); }
 
+void Engine::written(std::uint64_t sequence, const Written& answer) {
+  const WrittenEvent event{.at_ns = process_ns(),
+                           .sequence = sequence,
+                           .first_write_ns = answer.first_ns,
+                           .last_write_ns = answer.last_ns,
+                           .bytes_out = answer.bytes};
+  std::lock_guard lock(p_->books);
+  p_->records.written(event);
+}
+
 PageMap Engine::page_map() const {
   std::lock_guard lock(p_->books);
   return p_->scheduler.page_map();

@@ -92,6 +92,8 @@ class Engine {
   const std::string& epoch() const;  // of the log: random, another one for every engine
   void watch();
   void unwatch();
+  // Tells the log that the answer to a request is out, or that no more of it will go out.
+  void written(std::uint64_t sequence, const Written& answer);
   // Of the last steps that the log has, kKeptRecords at most, those from number `from` on, at most `most`, oldest first.
   std::vector<StepRecord> steps_since(std::uint64_t from, std::size_t most = kKeptRecords) const;
   std::vector<StepRecord> steps_of(std::uint64_t sequence) const;

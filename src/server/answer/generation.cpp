@@ -117,6 +117,8 @@ asio::awaitable<void> Answer::run() {
     co_await send_reply(exchange_, std::move(*refused));
   } else {
     co_await answer();
+    if (const Written* written = exchange_.request().written.get(); written && !choices_.empty())
+      api_.engine->written(choices_.front()->stream().id(), *written);
   }
 }
 

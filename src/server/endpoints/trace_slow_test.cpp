@@ -3,6 +3,7 @@
 
 #include "server/api_testing.h"
 #include "server/http/test_routes.h"
+#include "trace/packing.h"
 
 namespace vitrine {
 namespace {
@@ -152,6 +153,33 @@ TEST_F(TraceSlowTest, WhatASlowReaderMissesIsCountedAndNotKept) {
   EXPECT_GT(told, 100u);
   api.draining = true;
   EXPECT_TRUE(eventually([&] { return api.trace.streams() == 0; }));
+}
+
+TEST_F(TraceSlowTest, BytesOfAnAnswerAreThoseThatCame) {
+  RunningServer server(options(), api_service(api).routes);
+  Client client(server.port());
+  ASSERT_TRUE(client.send(
+      post("/v1/completions", R"({"prompt":"abc","max_tokens":20,"stream":true,"ignore_eos":true})",
+           "Connection: close\r\n")));
+  std::size_t bytes = 0;
+  for (std::string some; !(some = client.receive(1 << 16, kPatience)).empty();)
+    bytes += some.size();
+  StepLog::Place place = engine->log().oldest();
+  std::vector<std::uint64_t> words;
+  WrittenEvent found;
+  ASSERT_TRUE(eventually([&] {
+    engine->log().read(place, words, SIZE_MAX);
+    StepLog::each(words, [&](const PackedEvent& event) {
+      if (event.kind == EventKind::kWritten)
+        found = unpacked<WrittenFields, WrittenEvent>(event.bytes);
+    });
+    return found.at_ns > 0;
+  }));
+  EXPECT_EQ(found.bytes_out, static_cast<std::int64_t>(bytes));
+  EXPECT_EQ(found.sequence, 1u);
+  EXPECT_GT(found.first_write_ns, 0);
+  EXPECT_LE(found.first_write_ns, found.last_write_ns);
+  EXPECT_LE(found.last_write_ns, found.at_ns);
 }
 
 }  // namespace

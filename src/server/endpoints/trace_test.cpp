@@ -241,6 +241,30 @@ TEST_F(TraceTest, OneThatIsBehindLosesEventsAndIsToldHowMany) {
   EXPECT_EQ(gaps, 1u);
 }
 
+TEST_F(TraceTest, TellsWhenAnAnswerIsOut) {
+  FakeExchange& x = watch();
+  FakeExchange request(io, R"({"prompt":["abc","abd"],"max_tokens":3,"n":2})");
+  const auto written = std::make_shared<Written>();
+  written->first_ns = 5, written->last_ns = 9, written->bytes = 1234;
+  request.mutable_request().written = written;
+  const int before = open;
+  begin(request, "/v1/completions");
+  while (turn(), open > before) engine->step();
+  const auto list = all(x);
+  int found = 0;
+  for (const Told& one : list) {
+    if (one.event != "written") continue;
+    ++found;
+    EXPECT_EQ(one.data.at("req"), 1);
+    EXPECT_EQ(one.data.at("first_write_ns"), 5);
+    EXPECT_EQ(one.data.at("last_write_ns"), 9);
+    EXPECT_EQ(one.data.at("bytes_out"), 1234);
+    EXPECT_GT(one.data.at("at_ns").as_int64(), 0);
+  }
+  EXPECT_EQ(found, 1) << "one for a request, whatever its choices";
+  EXPECT_EQ(list.back().event, "written");
+}
+
 TEST_F(TraceTest, EndsWithItsClientAndWithTheServer) {
   FakeExchange &gone = watch(), &stays = watch();
   turn();
