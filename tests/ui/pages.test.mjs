@@ -6,8 +6,8 @@ import { at_moment, close, figure_json, open, streams, themes, with_server } fro
 const page_size = 16;
 const served = with_server("--page-size", String(page_size), "--sequences", "8");
 
-// What the stream says of pages until `done`.
-async function operations(server, done) {
+// What the stream says of pages until `done`. `opened` is called once it says something.
+async function operations(server, done, opened) {
   const stop = new AbortController(), out = [];
   const answer = await fetch(`${server.url}/api/trace`, { signal: stop.signal });
   assert.equal(answer.status, 200);
@@ -16,6 +16,7 @@ async function operations(server, done) {
     for await (const bytes of answer.body) {
       rest += Buffer.from(bytes).toString("latin1");
       for (let at; (at = rest.indexOf("\n\n")) >= 0; rest = rest.slice(at + 2)) {
+        opened();
         const data = rest.slice(0, at).split("\n").find((line) => line.startsWith("data: "));
         const json = data ? JSON.parse(data.slice(6)) : {};
         if (Array.isArray(json.pages)) out.push(...json.pages);
@@ -32,7 +33,8 @@ async function four_choices(server) {
   // A prompt of two full pages and a bit.
   const { tokens } = await server.json("/tokenize", { content: "Once upon a time there was an old house by the sea, and in it lived a man with a dog. ".repeat(4), add_special: false });
   const prompt = tokens.slice(0, 2 * page_size + 5);
-  const ops = operations(server, (json) => json.reason !== undefined && json.account !== undefined);
+  let ops;
+  await new Promise((opened) => (ops = operations(server, (json) => json.reason !== undefined && json.account !== undefined, opened)));
   const stop = new AbortController();
   const running = fetch(`${server.url}/v1/completions`, { method: "POST", signal: stop.signal,
     body: JSON.stringify({ prompt, n: 4, max_tokens: 1500, ignore_eos: true, seed: 3, cache_salt: String(Math.random()) }) }).catch(() => {});

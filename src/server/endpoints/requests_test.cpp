@@ -151,8 +151,9 @@ TEST_F(RequestsTest, OfOthersAKeyHearsNothing) {
           waited = true;
           EXPECT_TRUE(behind->at(0).is_null() || behind->at(0) == label) << part;
         }
-        if (const json::value* ran = about.if_contains("ran"))
+        if (const json::value* ran = about.if_contains("ran")) {
           for (const json::value& each : ran->as_array()) EXPECT_EQ(each.at(0), label);
+        }
       }
   }
   EXPECT_TRUE(waited);
