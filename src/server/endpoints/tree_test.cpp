@@ -103,10 +103,9 @@ TEST_F(TreeTest, LimitsAreKept) {
 }
 
 TEST_F(TreeTest, WrongQueriesAreRefused) {
-  for (const char* query :
-       {"depth=65", "depth=-1", "depth=", "depth=1.5", "depth=99999999999999999999", "depth",
-        "min=0", "min=1073741825", "min=a", "min=-1", "deep=1", "text=1",
-        "%64epth=1", "depth=0x10"}) {
+  for (const char* query : {"depth=65", "depth=-1", "depth=", "depth=1.5",
+                            "depth=99999999999999999999", "depth", "min=0", "min=1073741825",
+                            "min=a", "min=-1", "deep=1", "text=1", "%64epth=1", "depth=0x10"}) {
     auto x = look(query);
     EXPECT_EQ(x->status, 400) << query << " " << x->body;
   }
