@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "kernels/measures.h"
+#include "engine/engine.h"
 
 namespace vitrine {
 
