@@ -62,7 +62,7 @@ class Records {
   std::string epoch_;
   std::atomic<int> watchers_{0};
   std::atomic<std::int64_t> watched_until_{0};  // where there are none
-  PlanEvent part_;                  // what was told last; keeps its memory
+  PlanEvent part_;                              // what was told last; keeps its memory
   // Where the log has a step, by its number; steps that failed have none.
   std::array<std::atomic<std::uint64_t>, kKeptRecords> places_{};
   std::atomic<std::uint64_t> steps_{0};
