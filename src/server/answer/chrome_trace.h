@@ -18,8 +18,11 @@ class ChromeTrace {
     events_.push_back(json::object{
         {"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", {{"name", text}}}});
   }
+  // Its exact times stand in `args`.
   void slice(std::string name, int pid, std::uint64_t tid, std::int64_t start, std::int64_t length,
              json::object args = {}) {
+    args.emplace("start_ns", start);
+    args.emplace("ns", length);
     events_.push_back(json::object{{"ph", "X"},
                                    {"name", std::move(name)},
                                    {"pid", pid},

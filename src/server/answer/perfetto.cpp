@@ -63,6 +63,7 @@ json::object perfetto_json(std::span<const StepRecord> steps,
                  {"flops", e.flops}});
     }
   }
+  out.sort();
   return {{"displayTimeUnit", "ms"}, {"traceEvents", out.take()}};
 }
 

@@ -56,17 +56,6 @@ void add_steps(ChromeTrace& out, const ExportedChoice& choice, std::uint64_t tra
 
 }  // namespace
 
-void ChromeTrace::sort() {
-  const auto number = [](const json::value& event, std::string_view name) {
-    const json::value* found = event.as_object().if_contains(name);
-    return found == nullptr ? -1.0 : found->to_number<double>();
-  };
-  std::stable_sort(events_.begin(), events_.end(), [&](const json::value& a, const json::value& b) {
-    const double x = number(a, "ts"), y = number(b, "ts");
-    return x != y ? x < y : number(a, "dur") > number(b, "dur");
-  });
-}
-
 json::object request_perfetto(const std::vector<ExportedChoice>& choices, const Names& names) {
   std::int64_t zero = INT64_MAX;
   for (const ExportedChoice& choice : choices)
