@@ -20,27 +20,7 @@ class Conservation : public testing::TestWithParam<std::tuple<bool, int>> {
     engine = make_engine(cramped(delay), window);
   }
   // Something arrives, leaves, reads, or a step.
-  void turn() {
-    switch (rng() % 8) {
-      case 0:
-        if (auto made = engine->submit_choices(random_request(rng)); made.ok())
-          streams.insert(streams.end(), made->begin(), made->end());
-        break;
-      case 1:
-        if (!streams.empty() && rng() % 3 == 0) streams[rng() % streams.size()]->cancel();
-        break;
-      case 2:
-        for (auto& stream : streams)
-          if (rng() % 4) {
-            std::vector<TokenEvent> events;
-            std::vector<TokenLogprob> top;
-            stream->read(events, top);
-          }
-        break;
-      default:
-        idled |= !engine->step();
-    }
-  }
+  void turn() { idled |= !random_turn(*engine, rng, streams); }
 
   // Every page is free, cached or used, and a used one is in a table for each of its holders.
   void expect_pages_add_up() {

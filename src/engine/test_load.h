@@ -34,4 +34,29 @@ inline Request random_request(std::mt19937& rng) {
   return r;
 }
 
+// What happens next under such a load: something arrives, leaves, reads, or a step. False: a step, and there was
+// nothing to do.
+inline bool random_turn(Engine& engine, std::mt19937& rng,
+                        std::vector<std::shared_ptr<TokenStream>>& streams) {
+  switch (rng() % 8) {
+    case 0:
+      if (auto made = engine.submit_choices(random_request(rng)); made.ok())
+        streams.insert(streams.end(), made->begin(), made->end());
+      return true;
+    case 1:
+      if (!streams.empty() && rng() % 3 == 0) streams[rng() % streams.size()]->cancel();
+      return true;
+    case 2:
+      for (auto& stream : streams)
+        if (rng() % 4) {
+          std::vector<TokenEvent> events;
+          std::vector<TokenLogprob> top;
+          stream->read(events, top);
+        }
+      return true;
+    default:
+      return engine.step();
+  }
+}
+
 }  // namespace vitrine::test

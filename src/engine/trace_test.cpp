@@ -105,25 +105,7 @@ TEST_P(Reduced, ASnapshotAndTheEventsAfterItAreTheNextSnapshot) {
     }
   };
   while (engine->snapshot().step < kSteps) {
-    switch (rng() % 8) {
-      case 0:
-        if (auto made = engine->submit_choices(random_request(rng)); made.ok())
-          streams.insert(streams.end(), made->begin(), made->end());
-        break;
-      case 1:
-        if (!streams.empty() && rng() % 3 == 0) streams[rng() % streams.size()]->cancel();
-        break;
-      case 2:
-        for (auto& stream : streams)
-          if (rng() % 4) {
-            std::vector<TokenEvent> events;
-            std::vector<TokenLogprob> top;
-            stream->read(events, top);
-          }
-        break;
-      default:
-        engine->step();
-    }
+    random_turn(*engine, rng, streams);
     follow();
     ASSERT_NO_FATAL_FAILURE(expect_same(state, state_of(engine->moment())));
   }
