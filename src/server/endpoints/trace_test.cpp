@@ -42,7 +42,7 @@ std::vector<Told> told(const std::string& body) {
 class TraceTest : public ApiTest {
  protected:
   TraceTest() { api.trace.interval = std::chrono::milliseconds(1); }
-  ~TraceTest() override {
+  ~TraceTest() override {  // NOLINT(bugprone-exception-escape): of a test
     for (auto& x : exchanges) x->leave();
     until([&] { return open == 0; });
   }
