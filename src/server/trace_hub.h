@@ -17,9 +17,9 @@ namespace vitrine {
 class TraceHub {
  public:
   static constexpr int kMostStreams = 16;
-  static constexpr std::size_t kMostUnread = 1
-                                             << 20;  // bytes of events that a stream may be behind
-  std::chrono::milliseconds interval{50};            // before anybody watches
+  // Bytes of events that a stream may be behind.
+  static constexpr std::size_t kMostUnread = 1 << 20;
+  std::chrono::milliseconds interval{50};  // to be set before anybody watches
 
   // Somebody who watches: after which event he is.
   class Stream {
