@@ -25,12 +25,12 @@ void LifeBook::begin(std::int64_t at) {
   put({.at = at, .kind = LifeKind::kQueue, .cause = LifeCause::kStep});
 }
 
-void LifeBook::turn(std::int64_t at, LifeKind kind, LifeCause cause, std::uint64_t by) {
-  at = std::max({at, last_.at, rests_from_});
-  if (rests_from_ > 0 && rests_from_ < at)
+void LifeBook::turn_to(std::int64_t at, Turn turn) {
+  turn.at = std::max({at, last_.at, rests_from_});
+  if (rested_before(turn.at))
     put({.at = std::max(rests_from_, last_.at), .kind = LifeKind::kBetween});
   rests_from_ = 0;
-  put({.at = at, .by = by, .kind = kind, .cause = cause});
+  put(turn);
 }
 
 void LifeBook::end(std::int64_t at) {
@@ -40,16 +40,13 @@ void LifeBook::end(std::int64_t at) {
 }
 
 void LifeBook::put(const Turn& turn) {
-  const auto same = [&](const Turn& t) {
-    return t.kind == turn.kind && t.cause == turn.cause && t.by == turn.by;
-  };
-  if (!turns_.empty() && same(last_)) return;
+  if (!turns_.empty() && turn.same(last_)) return;
   if (more_ > 0) {
     more_ns_[static_cast<int>(last_.kind)] += turn.at - last_.at;
     ++more_;
   } else if (!turns_.empty() && turns_.back().at == turn.at) {
     turns_.pop_back();  // it took no time
-    if (turns_.empty() || !same(turns_.back())) turns_.push_back(turn);
+    if (turns_.empty() || !turn.same(turns_.back())) turns_.push_back(turn);
     last_ = turns_.back();
     return;
   } else if (turns_.size() < kMostTurns) {

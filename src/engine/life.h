@@ -4,6 +4,7 @@
 // its wall time, whoever else was in it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -71,7 +72,14 @@ class LifeBook {
   void begin(std::int64_t at);  // it has been submitted
   // From `at` on it is something else, unless it is the same as before. Never before the last turn.
   void turn(std::int64_t at, LifeKind kind, LifeCause cause = LifeCause::kNone,
-            std::uint64_t by = 0);
+            std::uint64_t by = 0) {
+    // Most steps change nothing.
+    const Turn to{.by = by, .kind = kind, .cause = cause};
+    if (!turns_.empty() && to.same(last_) && !rested_before(at))
+      rests_from_ = 0;
+    else
+      turn_to(at, to);
+  }
   // From `at` on nothing is at work for it, until it turns to something.
   void rest(std::int64_t at) { rests_from_ = at; }
   void end(std::int64_t at);
@@ -89,7 +97,12 @@ class LifeBook {
     std::uint64_t by = 0;
     LifeKind kind = LifeKind::kQueue;
     LifeCause cause = LifeCause::kNone;
+    bool same(const Turn& t) const { return kind == t.kind && cause == t.cause && by == t.by; }
   };
+  bool rested_before(std::int64_t at) const {
+    return rests_from_ > 0 && rests_from_ < std::max(at, last_.at);
+  }
+  void turn_to(std::int64_t at, Turn turn);
   void put(const Turn& turn);
 
   std::vector<Turn> turns_;
