@@ -276,18 +276,13 @@ void Scheduler::plan_prefill(Batch& batch, int budget) {
 
 bool Scheduler::schedule(Batch& batch, Sequence& s, int count) {
   int end = s.scheduled + count;
-  if (!ensure_pages(s, s.scheduled, end)) {
+  bool has_room = true;
+  for (int g = 0; g < cache_.groups(); ++g)
+    has_room = has_room && s.tables[g].has_room(cache_.pool(g), s.scheduled, end);
+  if (!has_room && !take_pages(batch, s, end)) {
     s.starved = plans_;
     return false;
   }
-  for (int g = 0; g < cache_.groups(); ++g) {
-    const std::size_t held = s.tables[g].pages().size();
-    const int free = cache_.pool(g).free();
-    PageCopy copy = s.tables[g].grow(cache_.pool(g), s.scheduled, end);
-    if (copy.to != kNoPage) batch.copies.push_back({g, copy});
-    if (copy.to != kNoPage || s.tables[g].pages().size() > held) tell_grown(s, g, held, copy, free);
-  }
-  s.account.pages = std::max(s.account.pages, s.pages_held());
   batch.entries.push_back({.sequence = &s,
                            .first = s.scheduled,
                            .count = count,
@@ -355,10 +350,19 @@ void Scheduler::fork(Batch& batch, Sequence& s) {
   s.forks.clear();
 }
 
-bool Scheduler::ensure_pages(Sequence& s, int from, int to) {
+// Those that the positions before `end` lack. False: there are not that many, and it has none of them.
+bool Scheduler::take_pages(Batch& batch, Sequence& s, int end) {
   for (int g = 0; g < cache_.groups(); ++g)
-    while (s.tables[g].needed(cache_.pool(g), from, to) > cache_.pool(g).available())
+    while (s.tables[g].needed(cache_.pool(g), s.scheduled, end) > cache_.pool(g).available())
       if (!preempt_for(s, false)) return false;
+  for (int g = 0; g < cache_.groups(); ++g) {
+    const std::size_t held = s.tables[g].pages().size();
+    const int free = cache_.pool(g).free();
+    PageCopy copy = s.tables[g].grow(cache_.pool(g), s.scheduled, end);
+    if (copy.to != kNoPage) batch.copies.push_back({g, copy});
+    if (copy.to != kNoPage || s.tables[g].pages().size() > held) tell_grown(s, g, held, copy, free);
+  }
+  s.account.pages = std::max(s.account.pages, s.pages_held());
   return true;
 }
 

@@ -95,7 +95,7 @@ class Scheduler {
   bool schedule(Batch& batch, Sequence& s, int count);
   void score_rows(Batch& batch, const Sequence& s) const;
   void fork(Batch& batch, Sequence& s);
-  bool ensure_pages(Sequence& s, int from, int to);
+  bool take_pages(Batch& batch, Sequence& s, int end);
   // Preemption.
   Sequence* victim(const Sequence& wants, bool waits) const;
   bool preempt_for(const Sequence& wants, bool waits);

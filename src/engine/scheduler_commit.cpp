@@ -40,6 +40,7 @@ void Scheduler::commit(const Batch& batch, StepRecord& record) {
   for (Sequence* s : committed_)
     for (int g = 0; g < cache_.groups(); ++g) {
       BlockTable& table = s->tables[g];
+      if (!table.windowed()) continue;
       const int seen =
           std::min(table.first_seen(s->computed), static_cast<int>(table.pages().size()));
       if (seen > table.first()) tell_released(*s, g, table.first(), seen);

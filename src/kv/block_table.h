@@ -20,6 +20,12 @@ class BlockTable {
   // Pages that must be taken before positions [from, to) can be written: those that are missing,
   // and a copy of the page that `from` lies in when others hold it too.
   int needed(const PagePool& pool, int from, int to) const;
+  // Whether that is none: most rows of a decoding sequence need no page.
+  bool has_room(const PagePool& pool, int from, int to) const {
+    const auto at = static_cast<std::size_t>(from / page_size_);
+    return to <= static_cast<int>(pages_.size()) * page_size_ && at < pages_.size() &&
+           (pages_[at] == kNoPage || pool.holders(pages_[at]) <= 1);
+  }
   // Takes them; the pool must have that many. The copy to make before writing, if any.
   PageCopy grow(PagePool& pool, int from, int to);
   // Holds pages of another sequence or of the cache. The table must be empty. `first` entries
@@ -39,6 +45,7 @@ class BlockTable {
   const std::vector<PageId>& pages() const { return pages_; }
   int held() const { return held_; }
   int first() const { return first_; }  // entries before it are behind the window
+  bool windowed() const { return window_ > 0; }
   // The first entry that a row at `position` can see.
   int first_seen(int position) const;
   // Slot of a position: page * page_size + offset.
