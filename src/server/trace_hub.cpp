@@ -11,8 +11,8 @@ namespace {
 constexpr std::size_t kPacked = 256 << 10;  // read from the log at a time
 
 bool is_lost(const PackedEvent& event) {
-  if (event.kind == EventKind::kPlan) return unpacked<PlanFields, PlanEvent>(event.bytes).lost;
-  return event.kind == EventKind::kStep && unpacked<StepFields, StepEvent>(event.bytes).lost;
+  if (event.kind == EventKind::kPlan) return unpacked_head<PlanFields, PlanEvent>(event.bytes).lost;
+  return event.kind == EventKind::kStep && unpacked_head<StepFields, StepEvent>(event.bytes).lost;
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
+
+#include "trace/events.h"
 
 namespace vitrine {
 namespace {
@@ -26,6 +29,14 @@ TEST(Schema, TheDocumentHasTheTable) {
   ASSERT_NE(at, text.npos);
   EXPECT_EQ(text.substr(at + mark.size()), schema_markdown())
       << "ninja trace_schema && src/trace/trace_schema md";
+}
+
+// HeadUnpacker (packing.h) reads what stands before them.
+TEST(Schema, ListsStandLast) {
+  for (const EventInfo& event : all_events())
+    EXPECT_TRUE(std::is_partitioned(event.fields.begin(), event.fields.end(),
+                                    [](const FieldInfo& field) { return !field.is_list(); }))
+        << event.name;
 }
 
 }  // namespace

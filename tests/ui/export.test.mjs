@@ -1,7 +1,12 @@
 // What is exported can be read by others, and says what the server says: a trace of a request, a recording.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { ask, close, open, slow, with_server } from "./browser.mjs";
+
+// OpenTelemetry's own messages, as its exporter for JavaScript has them.
+const { opentelemetry } = createRequire(import.meta.url)("@opentelemetry/otlp-transformer/build/src/generated/root.js");
+const ExportRequest = opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest;
 
 const served = with_server();
 
@@ -65,6 +70,17 @@ served("a request saved for Perfetto is its life", async (server) => {
   await close(page);
 });
 
+// OTLP/JSON is the JSON of these messages but for ids, which are hexadecimal. What the schema does not know is lost on the
+// way through its messages, and a value of another type changes.
+const with_ids = (span, read) => ({ ...span, ...Object.fromEntries(["traceId", "spanId", "parentSpanId"].filter((id) => span[id] !== undefined).map((id) => [id, read(span[id])])) });
+const with_spans = (file, read) => ({ ...file, resourceSpans: file.resourceSpans.map((r) => ({ ...r, scopeSpans: r.scopeSpans.map((s) => ({ ...s, spans: s.spans.map((span) => with_ids(span, read)) })) })) });
+function through_schema(file) {
+  const message = ExportRequest.fromObject(with_spans(file, (hex) => Buffer.from(hex, "hex")));
+  assert.equal(ExportRequest.verify(message), null);
+  const sent = ExportRequest.decode(ExportRequest.encode(message).finish());
+  return with_spans(ExportRequest.toObject(sent, { longs: String }), (bytes) => Buffer.from(bytes).toString("hex"));
+}
+
 served("a request saved as OTLP has one root, and every span a parent", async (server) => {
   const trace = "4bf92f3577b34da6a3ce929d0e0e4736", caller = "00f067aa0ba902b7";
   await (await fetch(`${server.url}/v1/completions`, { method: "POST", headers: { "x-request-id": "traced", traceparent: `00-${trace}-${caller}-01` },
@@ -72,7 +88,10 @@ served("a request saved as OTLP has one root, and every span a parent", async (s
   await written(server, "traced");
   const page = await open(server, { path: "/#/request/traced", acceptDownloads: true });
   const file = await saved(page, "Save for OpenTelemetry");
-  const spans = JSON.parse(file.text).resourceSpans.flatMap((r) => r.scopeSpans).flatMap((s) => s.spans);
+  const text = JSON.parse(file.text);
+  assert.deepEqual(through_schema(text), text, "all of it is in OpenTelemetry's schema");
+  assert.notDeepEqual(through_schema({ ...text, another: 1 }), { ...text, another: 1 }, "and what is not would be noticed");
+  const spans = text.resourceSpans.flatMap((r) => r.scopeSpans).flatMap((s) => s.spans);
   const ids = new Set(spans.map((s) => s.spanId));
   assert.equal(ids.size, spans.length);
   const roots = spans.filter((s) => s.parentSpanId === caller);
