@@ -117,9 +117,11 @@ void TraceState::change(std::span<const PageChange> changes) {
     const auto at = static_cast<std::size_t>(c.index);
     if (pages.size() <= at) pages.resize(at + 1, -1);
     if (c.op == PageOp::kCopy && pages[at] >= 0) {
-      Page& before = groups[c.group].pages[pages[at]];
-      --before.holders;
-      page.fill = before.fill;
+      --groups[c.group].pages[pages[at]].holders;
+      // What its owner knows to be there: the step that computes a shared prompt may not be through.
+      const int size = groups[c.group].page_size;
+      if (auto owner = sequences.find(c.sequence); owner != sequences.end())
+        page.fill = std::clamp(owner->second.computed - c.index * size, 0, size);
     }
     pages[at] = c.page;
   }

@@ -1,5 +1,5 @@
 // The state of an engine, made of a snapshot and the events after it: the twin of the page's ui/src/data/reduce.ts.
-// What it makes of a snapshot and the events up to a later one is the later one (engine/reducer_test.cpp).
+// What it makes of a snapshot and the events up to a later one is the later one (engine/trace_test.cpp).
 #pragma once
 
 #include <cstdint>

@@ -52,6 +52,13 @@ describe('the reducer', () => {
     }
     s.apply(event('plan', {seq: 7, at_ns: 7 * kMs, pages: [['copy', 0, 6, 8, 1, 1], ['release', 0, 5, 8, 1, 1]]}));
     expect(poolOf(s.groups[0]!).shared).toBe(1);
+    expect([...s.groups[0]!.fill].slice(5, 7)).toEqual([3, 2]);
+    // Planned while the step that computes the prompt runs: the copy holds nothing that is known to be there.
+    const early = s.clone();
+    early.apply(arrive(8, 9, 6));
+    early.apply(event('plan', {seq: 9, at_ns: 8 * kMs, admit: [[9, 2, 6, 0]], preempt: [], pages: [['share', 0, 5, 9, 1, 2]], blocked: null}));
+    early.apply(event('plan', {seq: 10, at_ns: 9 * kMs, pages: [['copy', 0, 7, 9, 1, 1]]}));
+    expect([...early.groups[0]!.fill].slice(5)).toEqual([3, 2, 0]);
   });
   test('an end frees what has no key and keeps what has one', () => {
     s.apply(event('step', {seq: 8, n: 2, start_ns: 8 * kMs, wall_ns: kMs, entries: [], pages: [['release', 0, 6, 8, 1, 0], ['release', 0, 3, 8, 0, 1]]}));

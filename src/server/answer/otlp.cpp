@@ -115,7 +115,8 @@ void add_spans(json::array& out, const ExportedChoice& choice, const Names& name
     json::object child = span(trace, span_id(a, ++number), life_kind_name(part.kind), kInternal,
                               part.start, part.start + part.ns);
     child["parentSpanId"] = id;
-    child["attributes"] = part_attributes(part, names);
+    if (json::array attributes = part_attributes(part, names); !attributes.empty())
+      child["attributes"] = std::move(attributes);
     out.push_back(std::move(child));
   }
 }

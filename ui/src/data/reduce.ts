@@ -264,7 +264,9 @@ export class State {
       const before = pages[index];
       if (op === 'copy' && before !== undefined && before >= 0 && before !== page) {
         group.holders[before] = Math.max(0, group.holders[before]! - 1);
-        group.fill[page] = group.fill[before]!;
+        // What its owner knows to be there: the step that computes a shared prompt may not be through.
+        const there = (this.sequences.get(req)?.computed ?? 0) - index * group.pageSize;
+        group.fill[page] = Math.max(0, Math.min(group.pageSize, there));
         this.dirty[g]!.push(before);
       } else if (op === 'take') {
         group.fill[page] = 0;
