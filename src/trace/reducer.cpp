@@ -1,6 +1,7 @@
 #include "trace/reducer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "trace/packing.h"
 
@@ -74,6 +75,23 @@ void TraceState::row(const StepEntry& e) {
   }
 }
 
+// What those that hold it now know to be there: a choice that shares a prompt can have the page of its end alone
+// while the step that computes it is not through.
+void TraceState::refill(int group, std::int32_t page, int index) {
+  Page& p = groups[group].pages[page];
+  if (p.named) return;
+  const int size = groups[group].page_size;
+  int fill = 0;
+  for (const auto& [id, table] : tables) {
+    const auto& pages = table[group];
+    if (index >= static_cast<int>(pages.size()) || pages[index] != page) continue;
+    auto owner = sequences.find(id);
+    if (owner == sequences.end()) return;  // it has ended, and leaves the page as it is
+    fill = std::max(fill, std::clamp(owner->second.computed - index * size, 0, size));
+  }
+  p.fill = fill;
+}
+
 void TraceState::release(const PageChange& c) {
   Page& page = groups[c.group].pages[c.page];
   page.holders = c.holders;
@@ -84,6 +102,7 @@ void TraceState::release(const PageChange& c) {
   const auto at = static_cast<std::size_t>(c.index);
   if (at >= pages.size() || pages[at] != c.page) return;
   pages[at] = -1;
+  if (c.holders > 0) refill(c.group, c.page, c.index);
   while (!pages.empty() && pages.back() < 0) pages.pop_back();
   if (std::all_of(table->second.begin(), table->second.end(), [](auto& p) { return p.empty(); }))
     tables.erase(table);
@@ -117,11 +136,10 @@ void TraceState::change(std::span<const PageChange> changes) {
     const auto at = static_cast<std::size_t>(c.index);
     if (pages.size() <= at) pages.resize(at + 1, -1);
     if (c.op == PageOp::kCopy && pages[at] >= 0) {
-      --groups[c.group].pages[pages[at]].holders;
-      // What its owner knows to be there: the step that computes a shared prompt may not be through.
-      const int size = groups[c.group].page_size;
-      if (auto owner = sequences.find(c.sequence); owner != sequences.end())
-        page.fill = std::clamp(owner->second.computed - c.index * size, 0, size);
+      const int before = std::exchange(pages[at], c.page);
+      --groups[c.group].pages[before].holders;
+      refill(c.group, before, c.index);
+      refill(c.group, c.page, c.index);
     }
     pages[at] = c.page;
   }

@@ -52,6 +52,7 @@ class TraceState {
  private:
   void change(std::span<const PageChange> pages);
   void release(const PageChange& change);
+  void refill(int group, std::int32_t page, int index);
   void row(const StepEntry& entry);
 };
 

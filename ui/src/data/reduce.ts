@@ -230,6 +230,21 @@ export class State {
     }
   }
 
+  // What those that hold it now know to be there: a choice that shares a prompt can have the page of its end alone
+  // while the step that computes it is not through.
+  private refill(g: number, page: number, index: number) {
+    const group = this.groups[g]!;
+    if (group.named[page]) return;
+    let fill = 0;
+    for (const [req, table] of this.tables) {
+      if (table[g]?.[index] !== page) continue;
+      const owner = this.sequences.get(req);
+      if (!owner) return; // it has ended, and leaves the page as it is
+      fill = Math.max(fill, Math.min(group.pageSize, owner.computed - index * group.pageSize));
+    }
+    group.fill[page] = fill;
+  }
+
   private change(changes: readonly PageChange[]) {
     for (const [op, g, page, req, index, holders] of changes) {
       const group = this.groups[g];
@@ -250,6 +265,7 @@ export class State {
         // A copy may have taken its place already.
         if (pages && pages[index] === page) {
           pages[index] = -1;
+          if (holders > 0) this.refill(g, page, index);
           while (pages.length > 0 && pages.at(-1) === -1) pages.pop();
           if (this.tables.get(req)!.every((p) => p.length === 0)) this.tables.delete(req);
         }
@@ -262,16 +278,16 @@ export class State {
       const pages = (this.tableOf(req)[g] ??= []);
       while (pages.length < index) pages.push(-1);
       const before = pages[index];
+      if (op === 'take' || op === 'copy') group.named[page] = 0;
       if (op === 'copy' && before !== undefined && before >= 0 && before !== page) {
         group.holders[before] = Math.max(0, group.holders[before]! - 1);
-        // What its owner knows to be there: the step that computes a shared prompt may not be through.
-        const there = (this.sequences.get(req)?.computed ?? 0) - index * group.pageSize;
-        group.fill[page] = Math.max(0, Math.min(group.pageSize, there));
+        pages[index] = page;
+        this.refill(g, before, index);
+        this.refill(g, page, index);
         this.dirty[g]!.push(before);
       } else if (op === 'take') {
         group.fill[page] = 0;
       }
-      if (op === 'take' || op === 'copy') group.named[page] = 0;
       pages[index] = page;
       become(group, page, kUsed);
     }
