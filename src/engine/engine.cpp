@@ -210,7 +210,7 @@ const EngineOptions& Engine::options() const { return p_->loaded->options; }
 const ModelFile& Engine::file() const { return *p_->loaded->file; }
 
 Result<Peak> Engine::measure_peak() {
-  constexpr std::int64_t kNeeded = std::int64_t{1} << 30;  // twice what backends take for it
+  constexpr std::int64_t kNeeded = std::int64_t{1} << 30;  // twice what a backend takes at least
   const auto busy = [] {
     return make_error(ErrorCode::kBusy,
                       "peaks are measured while nothing runs: found requests that run or wait");
@@ -306,6 +306,11 @@ void Engine::written(std::uint64_t sequence, const Written& answer) {
 PageMap Engine::page_map() const {
   std::lock_guard lock(p_->books);
   return p_->scheduler.page_map();
+}
+
+std::optional<PageContent> Engine::page(int group, int page) const {
+  std::lock_guard lock(p_->books);
+  return p_->scheduler.page(group, page);
 }
 
 NamedPages Engine::named_pages() const {

@@ -63,8 +63,9 @@ class Engine {
   // Nothing runs, waits or has just been submitted.
   bool idle() const;
 
-  // What the machine can do at most, measured; takes about a second and up to 512 MiB. No step begins meanwhile.
-  // kBusy while something runs or waits, kUnavailable where there is no memory for it.
+  // What the machine can do at most, measured; takes about a second and up to 512 MiB, on a GPU up to 4 GiB of its
+  // memory where it has them. No step begins meanwhile. kBusy while something runs or waits, kUnavailable where there
+  // is no memory for it.
   Result<Peak> measure_peak();
   // The highest that was measured so far.
   std::optional<Peak> peak() const;
@@ -75,6 +76,8 @@ class Engine {
   Snapshot snapshot() const;
   Metrics metrics() const;
   PageMap page_map() const;
+  // What one page of a cache group holds now; none where there is no such page.
+  std::optional<PageContent> page(int group, int page) const;
   // What the prefix cache can find: prefix_tree() makes a tree of it.
   NamedPages named_pages() const;
   // All of it at one moment: after event `seq` of the log.

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/batch.h"
@@ -70,6 +71,7 @@ class Scheduler {
   // `forks`: choices that wait for their prompt to be computed are listed too.
   void fill(Snapshot& snapshot, Clock::time_point now, bool forks = false) const;
   PageMap page_map() const;
+  std::optional<PageContent> page(int group, int page) const;
   void list_named(NamedPages& out) const;
   Metrics metrics() const;
   // Broken accounting aborts the process: pages of the pools and of the tables must agree.

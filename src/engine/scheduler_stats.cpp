@@ -92,6 +92,34 @@ PageMap Scheduler::page_map() const {
   return out;
 }
 
+// Of a full page its key's tokens; of others those of a sequence that holds it.
+std::optional<PageContent> Scheduler::page(int group, int page) const {
+  if (group < 0 || group >= cache_.groups()) return std::nullopt;
+  const PagePool& pool = cache_.pool(group);
+  if (page < 0 || page >= pool.total()) return std::nullopt;
+  PageContent out{.holders = pool.holders(page), .tokens = {}};
+  out.state = out.holders > 0 ? 'u' : pool.named(page) ? 'c' : '.';
+  if (pool.named(page)) {
+    out.index = pool.index(page);
+    const auto tokens = pool.tokens(page);
+    out.tokens.assign(tokens.begin(), tokens.end());
+    return out;
+  }
+  for (const auto& s : running_) {
+    const auto& pages = s->tables[group].pages();
+    const auto at = std::find(pages.begin(), pages.end(), page);
+    if (at == pages.end()) continue;
+    const auto index = static_cast<int>(at - pages.begin());
+    const int first = index * plan_.page_size,
+              known = std::min(s->computed, static_cast<int>(s->tokens.size())),
+              end = std::min(first + plan_.page_size, known);
+    if (end - first <= static_cast<int>(out.tokens.size())) continue;
+    out.index = index;
+    out.tokens.assign(s->tokens.begin() + first, s->tokens.begin() + end);
+  }
+  return out;
+}
+
 // Of the group that looks back farthest: it has a prefix as long as any other.
 void Scheduler::list_named(NamedPages& out) const {
   int from = 0;

@@ -69,6 +69,14 @@ struct PageMap {
   std::vector<Table> tables;
 };
 
+// What a page of the cache holds.
+struct PageContent {
+  char state = '.';  // as in PageMap
+  int holders = 0;
+  int index = -1;                    // of the page among those of its prompt; -1: it holds nothing
+  std::vector<std::int32_t> tokens;  // whose K and V it has
+};
+
 // Cumulative histogram in Prometheus' manner.
 class Histogram {
  public:

@@ -68,6 +68,12 @@ class PagePool {
   static constexpr int kNearest = 64;
   // What time it is from now on: pages without a holder keep when they lost the last one.
   void set_time(std::int64_t now_ns) { now_ns_ = now_ns; }
+  // Of a page with a key: which of its prefix it is, and its tokens.
+  int index(PageId page) const { return pages_[page].index; }
+  std::span<const std::int32_t> tokens(PageId page) const {
+    return {tokens_.data() + static_cast<std::size_t>(page) * page_size_,
+            static_cast<std::size_t>(page_size_)};
+  }
   // Appends every page that has a key, with its tokens.
   void list_named(NamedPages& out) const;
 

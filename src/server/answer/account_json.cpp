@@ -128,10 +128,12 @@ json::value blocked_json(const Blocked& b) {
 
 json::object whole_step_json(const StepRecord& r) {
   json::array entries;
+  // The columns of EntryRow in trace/events.def, so that readers of the stream read these too.
   for (const StepEntry& e : r.entries)
     entries.push_back(json::array{e.sequence, e.slot,
                                   e.phase == Phase::kPrefill ? "prefill" : "decode", e.first,
-                                  e.tokens, e.sampled, e.flops, e.kv_read_bytes, e.kv_write_bytes});
+                                  e.tokens, e.sampled, e.flops, e.kv_read_bytes, e.kv_write_bytes,
+                                  e.share_ns, e.again, e.kept, e.drawn});
   return {
       {"step", r.step},
       {"start_ns", r.start_ns},
@@ -144,6 +146,8 @@ json::object whole_step_json(const StepRecord& r) {
       {"device_ns", r.device_ns},
       {"device_idle_ns", r.device_idle_ns},
       {"cache_ns", r.cache_ns},
+      {"padding_share_ns", r.padding_share_ns},
+      {"flops_per_byte", r.flops_per_byte},
       {"rows",
        {{"prefill", r.prefill_tokens},
         {"decode", r.decode_tokens},

@@ -45,13 +45,21 @@ TEST_F(StepsTest, AreWhatTheEngineRecorded) {
     EXPECT_EQ(told.at("rows").at("decode").as_int64(), r.decode_tokens);
     EXPECT_TRUE(told.at("blocked").is_null());
     ASSERT_EQ(told.at("entries").as_array().size(), r.entries.size());
+    std::int64_t shares = told.at("padding_share_ns").as_int64();
     for (std::size_t k = 0; k < r.entries.size(); ++k) {
       const json::array& entry = told.at("entries").at(k).as_array();
-      ASSERT_EQ(entry.size(), 9u);
+      ASSERT_EQ(entry.size(), 13u);
+      shares += entry[9].as_int64();
       EXPECT_EQ(entry[0].to_number<std::uint64_t>(), r.entries[k].sequence);
       EXPECT_EQ(entry[1].as_int64(), r.entries[k].slot);
       EXPECT_EQ(entry[4].as_int64(), r.entries[k].tokens);
+      EXPECT_EQ(entry[9].as_int64(), r.entries[k].share_ns);
+      EXPECT_EQ(entry[10].as_int64(), r.entries[k].again);
+      EXPECT_EQ(entry[11].as_int64(), r.entries[k].kept);
+      EXPECT_EQ(entry[12].as_int64(), r.entries[k].drawn);
     }
+    EXPECT_EQ(shares, told.at("wall_ns").as_int64());
+    EXPECT_GT(told.at("flops_per_byte").to_number<double>(), 0);
   }
   EXPECT_EQ(json::parse(ask("/api/steps/2", "")->body), all.at("steps").at(2));
 }
