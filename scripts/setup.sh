@@ -155,12 +155,22 @@ vt_build() {
   fi
 }
 
-# Thins out ninja's lines "[120/420] ...".
+# Thins out ninja's lines "[120/420] ...". Where one step takes long, the last of them is said again.
 vt_progress() {
-  local line next=$((SECONDS + 3))
-  while IFS= read -r line || [ -n "$line" ]; do
+  local line part='' last='' status next=$((SECONDS + 3))
+  while :; do
+    status=0
+    IFS= read -r -t 10 line || status=$?
+    line=$part$line part=''
+    if [ $status -gt 128 ]; then
+      part=$line
+      [ -n "$last" ] && printf '%s (still at work)\n' "${last%%]*}]"
+      continue
+    fi
+    [ $status -eq 0 ] || [ -n "$line" ] || break
     case $line in
       '['*/*']'*)
+        last=$line
         [ $SECONDS -lt $next ] && continue
         next=$((SECONDS + 5))
         ;;
