@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "base/json.h"
 #include "base/outside_map.h"
 
@@ -42,6 +44,32 @@ TEST(KeyedHash, NamesOfJsonObjectsAreHashedWithTheSecret) {
   ASSERT_EQ(fnv1a(kA), fnv1a(kB));
   std::hash<json::object> hash;
   EXPECT_NE(hash(json::object{{kA, 1}}), hash(json::object{{kB, 1}}));
+}
+
+// Keys that std::hash cannot tell apart, in the manner of an attacker: 16 bytes, the second half of which
+// undoes what the first did.
+std::string colliding_key(std::uint64_t first) {
+  constexpr std::uint64_t kMul = 0xc6a4a7935bd1e995, kSeed = 0xc70f6907, kTarget = 0x1234567;
+  std::uint64_t inverse = kMul;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - kMul * inverse;
+  auto mix = [](std::uint64_t x) { return x ^ (x >> 47); };
+  std::uint64_t state = (kSeed ^ (16 * kMul)) ^ (mix(first * kMul) * kMul);
+  state *= kMul;
+  const std::uint64_t second = mix((kTarget * inverse ^ state) * inverse) * inverse;
+  std::string out(16, '\0');
+  std::memcpy(out.data(), &first, 8);
+  std::memcpy(out.data() + 8, &second, 8);
+  return out;
+}
+
+TEST(OutsideMap, KeysThatCollideElsewhereDoNotHere) {
+  ASSERT_EQ(std::hash<std::string>{}(colliding_key(1)), std::hash<std::string>{}(colliding_key(7)));
+  OutsideMap<std::string, int> map;
+  for (std::uint64_t i = 0; i < 40'000; ++i) map[colliding_key(i * 0x9e3779b97f4a7c15)] = 1;
+  EXPECT_EQ(map.size(), 40'000u);
+  std::size_t most = 0;
+  for (std::size_t b = 0; b < map.bucket_count(); ++b) most = std::max(most, map.bucket_size(b));
+  EXPECT_LT(most, 20u);
 }
 
 }  // namespace

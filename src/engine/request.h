@@ -88,7 +88,8 @@ struct PromptLogprobs {
   std::vector<std::vector<TokenLogprob>> top;
 };
 
-// Written by the engine thread, read by one other thread.
+// Written by the engine thread, read by one other thread. cancel(), stop(), allow(), release(), held(), drawn() and
+// finished() may be called by any thread.
 class TokenStream {
  public:
   std::uint64_t id() const { return id_; }  // of its sequence, as accounts have it

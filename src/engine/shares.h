@@ -3,7 +3,7 @@
 //
 //   m = max(flops, flops_per_byte * (weight_bytes * rows / all rows + bytes of K and V))
 //
-// and shares are proportional to m. Padding rows have a share too, which is nobody's. Rounded so that all of
+// and shares are proportional to m. Padding rows have a share too, which is no sequence's. Rounded so that all of
 // them sum to wall_ns exactly. What is divided is measured; how it is divided is this rule.
 #pragma once
 

@@ -2,7 +2,6 @@
 // proportion to what it was charged for, and that stays within its limits.
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <random>
 
 #include "jinja/template.h"
@@ -194,12 +193,6 @@ Dict context() {
   return out;
 }
 
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
 TEST(Fuzz, WorkAndMemoryFollowTheBudget) {
   Limits limits;
   limits.steps = 100'000;
@@ -208,7 +201,7 @@ TEST(Fuzz, WorkAndMemoryFollowTheBudget) {
   const Dict values = context();
   // A message of an error may have a few copies of a text in it: 2 MB.
   int rendered = 0, refused = 0;
-  double worst_time = 0, worst_peak = 0, worst_calls = 0;
+  double worst_peak = 0, worst_calls = 0;
   for (unsigned seed = 0; seed < kCases; ++seed) {
     std::string source = Writer(seed).write();
     auto made = Template::parse(source, "fuzz");
@@ -216,9 +209,7 @@ TEST(Fuzz, WorkAndMemoryFollowTheBudget) {
     Usage used;
     reset_peak_bytes();
     std::size_t calls = allocation_count(), bytes = allocated_bytes();
-    double begin = thread_seconds();
     auto text = (*made)->render(values, limits, std::tm{}, &used);
-    double seconds = thread_seconds() - begin;
     calls = allocation_count() - calls, bytes = allocated_bytes() - bytes;
     rendered += text.ok();
     refused += !text.ok() && text.error().code == ErrorCode::kTooLarge;
@@ -231,13 +222,10 @@ TEST(Fuzz, WorkAndMemoryFollowTheBudget) {
     EXPECT_LE(static_cast<double>(calls), 100 + 8 * steps) << source;
     EXPECT_LE(static_cast<double>(bytes), 2e6 + 500 * steps + 8 * created) << source;
     EXPECT_LE(static_cast<double>(peak_bytes()), 2e6 + 4 * created) << source;
-    EXPECT_LE(seconds, 0.5 + 20e-6 * steps) << source;
-    worst_time = std::max(worst_time, seconds);
     worst_peak = std::max(worst_peak, static_cast<double>(peak_bytes()) / (2e6 + created));
     worst_calls = std::max(worst_calls, static_cast<double>(calls) / (100 + steps));
   }
-  RecordProperty("worst",
-                 fmt::format("{} s, {} peak, {} calls", worst_time, worst_peak, worst_calls));
+  RecordProperty("worst", fmt::format("{} peak, {} calls", worst_peak, worst_calls));
   // The templates reach both ends.
   EXPECT_GT(rendered, kCases / 100);
   EXPECT_GT(refused, kCases / 100);

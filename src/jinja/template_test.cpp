@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <ctime>
 
 #include "support/allocation_count.h"
@@ -121,42 +120,6 @@ TEST(Template, BudgetsHold) {
       "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", {}, brief);
   ASSERT_FALSE(slow.ok());
   EXPECT_EQ(slow.error().code, ErrorCode::kTooLarge);
-}
-
-// Keys that std::hash cannot tell apart, in the manner of an attacker: 16 bytes, the second half of which
-// undoes what the first did.
-std::string colliding_key(std::uint64_t first) {
-  constexpr std::uint64_t kMul = 0xc6a4a7935bd1e995, kSeed = 0xc70f6907, kTarget = 0x1234567;
-  std::uint64_t inverse = kMul;
-  for (int i = 0; i < 6; ++i) inverse *= 2 - kMul * inverse;
-  auto mix = [](std::uint64_t x) { return x ^ (x >> 47); };
-  std::uint64_t state = (kSeed ^ (16 * kMul)) ^ (mix(first * kMul) * kMul);
-  state *= kMul;
-  const std::uint64_t second = mix((kTarget * inverse ^ state) * inverse) * inverse;
-  std::string out(16, '\0');
-  std::memcpy(out.data(), &first, 8);
-  std::memcpy(out.data() + 8, &second, 8);
-  return out;
-}
-
-TEST(Value, KeysThatCollideElsewhereDoNotHere) {
-  ASSERT_EQ(std::hash<std::string>{}(colliding_key(1)), std::hash<std::string>{}(colliding_key(7)));
-  auto seconds = [](bool colliding) {
-    timespec begin{}, end{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    Dict dict;
-    for (std::uint64_t i = 0; i < 40'000; ++i) {
-      std::string key = colliding_key(i * 0x9e3779b97f4a7c15);
-      if (!colliding) key[15] = static_cast<char>(key[15] ^ static_cast<char>(i));
-      dict.set(Text(key, true), Value(1));
-    }
-    EXPECT_EQ(dict.size(), 40'000u);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-    return static_cast<double>(end.tv_sec - begin.tv_sec) +
-           1e-9 * static_cast<double>(end.tv_nsec - begin.tv_nsec);
-  };
-  // In one bucket they would take a thousand times as long.
-  EXPECT_LT(seconds(true), 0.2 + 10 * seconds(false));
 }
 
 TEST(Template, PathsOfFormatsAndNamesOfArgumentsAreCharged) {

@@ -2,7 +2,8 @@
 // compute is in ops.h; a backend is both (backend.h).
 //
 //  - Threads: const functions may be called from any thread. The others are called by the thread
-//    that loads the model and, after that, by the engine thread only: never by two at a time.
+//    that loads the model and, after that, by the engine thread only; measure_peak() by any thread
+//    while the engine runs no step. Never by two at a time.
 //  - Units: sizes are in bytes, times in nanoseconds.
 //  - Errors: a Result says what the machine lacks. A wrong argument is our mistake and fails a
 //    VT_CHECK. A device that fails while it runs has lost its memory, so it ends the process with
@@ -56,7 +57,8 @@ class Device {
   // Rows of logits that are computed at once: enough to share one pass over the head's weights, few
   // enough that the buffer stays small for any vocabulary.
   virtual int head_rows() const { return 32; }
-  // Takes about a second and all threads. `weights`: the type that is multiplied.
+  // Takes about a second, all threads and up to 512 MiB; cuda up to 4 GiB of the device's memory,
+  // where it has them. `weights`: the type that is multiplied.
   virtual Peak measure_peak(DType weights) = 0;
 
   // ---- memory and weights; allocated at load, never in a step

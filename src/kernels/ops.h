@@ -19,8 +19,8 @@
 //    positions, offsets and block tables are tensors at fixed addresses, so that a device may
 //    replay what it recorded.
 //  - Rows: a row's result depends on that row's inputs alone: not on the number of rows, on their
-//    order, or on threads. `cpu` and `ref` keep this to the bit (Device::exact); ARCHITECTURE.md has
-//    the table of arithmetics.
+//    order, or on threads. `cpu` and `ref` keep this to the bit (Device::exact);
+//    docs/lab/accuracy.md has the table of arithmetics.
 //  - Aliasing: `out` may be one of the inputs only where it says "in place".
 #pragma once
 

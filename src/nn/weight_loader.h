@@ -65,8 +65,8 @@ class WeightLoader {
                 bool transposed = false);
   // The output matrix: its cost is counted apart, because few rows pass it.
   Linear head(const MatrixSource& m, std::vector<float> bias = {});
-  // `embedding` where the file has no such tensor and its configuration does not deny that they are
-  // one.
+  // `embedding` where the file has no such tensor, unless its configuration says that the two differ
+  // (tie_word_embeddings: false).
   Linear head(const Name& weight, const MatrixSource& embedding);
   std::shared_ptr<Weight> table(const MatrixSource& m);
   Tensor vector(const std::vector<float>& values);

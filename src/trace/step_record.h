@@ -43,7 +43,7 @@ struct StepRecord {
   std::int64_t device_ns = 0, device_idle_ns = 0;
   std::int64_t cache_ns = 0;  // within plan and commit: hashing and looking up prefixes
   int prefill_tokens = 0, decode_tokens = 0, head_rows = 0;
-  int padding_rows = 0;  // computed for nobody, to reach a size that is replayed
+  int padding_rows = 0;  // belong to no sequence, up to a size that is replayed
   Blocked blocked;
   int running = 0, waiting = 0;                            // sequences, after planning
   int preempted = 0;                                       // sequences preempted before it

@@ -2,7 +2,7 @@
 //
 // Every kernel here has tiles 0 and 1, or 0..3, for sums, 4 for activations, 5 for weights: `rows`
 // of them, and 16 pairs of k. The fewer hold something the better: when the other hardware thread
-// of the core is busy, every one more slows products and loads down (docs/performance.md). So 4 and
+// of the core is busy, every one more slows products and loads down (docs/lab/amx.md). So 4 and
 // 5 are loaded over and over, and who used 2 and 3 leaves them zero. A tile state belongs to a
 // thread, and so does what we know of it.
 #pragma once

@@ -1,7 +1,7 @@
 // cpu: AVX2, AVX-512 or AMX as found at run time, on a thread pool of its own.
 //
 // A product has one arithmetic per (weight type, instruction set), the same at every M:
-// arithmetic_of() in packed.h, and the table in ARCHITECTURE.md.
+// arithmetic_of() in packed.h, and the table in docs/lab/accuracy.md.
 #pragma once
 
 #include <algorithm>

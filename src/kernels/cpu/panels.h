@@ -58,7 +58,7 @@ struct StepLayout {
 // How far to go in instruction sets; each includes those before it.
 enum class Isa : std::uint8_t { kAvx2, kAvx512, kVnni, kBf16, kAmx };
 
-// The arithmetic of a product, fixed by weight type and instruction set (ARCHITECTURE.md). kRows:
+// The arithmetic of a product, fixed by weight type and instruction set (docs/lab/accuracy.md). kRows:
 // rows as in the file, decoded when used, then the arithmetic of kFp32.
 enum class Arithmetic : std::uint8_t { kRows, kFp32, kBytes, kBf16, kAmx, kAmxIntegers };
 

@@ -1,4 +1,4 @@
-// What every launch needs to know. One per backend; engine thread only.
+// What every launch needs to know. One per backend; its thread is the device's (device.h).
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -49,6 +49,8 @@ struct HttpOptions {
   std::chrono::seconds write_timeout{60};  // without the client taking a byte
 };
 
+inline constexpr int kMaxKeyPriority = 1000;  // either way; lower runs first
+
 // What an API key allows. Without keys, everything.
 struct KeyRights {
   double weight = 1;                                   // its share of the machine

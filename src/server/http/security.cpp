@@ -38,12 +38,15 @@ bool printable(std::string_view text) {
                      [](unsigned char c) { return c > 0x20 && c < 0x7f; });
 }
 
-constexpr int kMaxLevel = 1000;
-constexpr std::int64_t kMaxRate = 1'000'000'000'000;
-constexpr const char* kOptions =
-    "KEY [NAME [WEIGHT]] [OPTION=VALUE ..]: role=user or role=operator, weight=above 0 to 1000, "
-    "min_priority=-1000 to 1000, max_parallel_requests=1 to 1000000, rpm_limit=1 to 1000000000, "
-    "tpm_limit=1 to 1000000000000";
+constexpr int kMostParallel = 1'000'000, kMostRequests = 1'000'000'000;  // at once; a minute
+constexpr std::int64_t kMostTokens = 1'000'000'000'000;                  // a minute
+
+std::string allowed_options() {
+  return fmt::format(
+      "KEY [NAME [WEIGHT]] [OPTION=VALUE ..]: role=user or role=operator, weight=above 0 to {}, "
+      "min_priority={} to {}, max_parallel_requests=1 to {}, rpm_limit=1 to {}, tpm_limit=1 to {}",
+      kMaxWeight, -kMaxKeyPriority, kMaxKeyPriority, kMostParallel, kMostRequests, kMostTokens);
+}
 
 template <typename T>
 bool read_number(std::string_view text, T min, T max, T& out) {
@@ -61,11 +64,12 @@ bool set_option(KeyRights& rights, std::string_view name, std::string_view value
     return value == "operator" || value == "user";
   }
   if (name == "weight") return read_number(value, 1e-6, kMaxWeight, rights.weight);
-  if (name == "min_priority") return read_number(value, -kMaxLevel, kMaxLevel, rights.min_priority);
+  if (name == "min_priority")
+    return read_number(value, -kMaxKeyPriority, kMaxKeyPriority, rights.min_priority);
   if (name == "max_parallel_requests")
-    return read_number(value, 1, 1'000'000, rights.max_parallel_requests);
-  if (name == "rpm_limit") return read_number(value, 1, 1'000'000'000, rights.rpm_limit);
-  return name == "tpm_limit" && read_number<std::int64_t>(value, 1, kMaxRate, rights.tpm_limit);
+    return read_number(value, 1, kMostParallel, rights.max_parallel_requests);
+  if (name == "rpm_limit") return read_number(value, 1, kMostRequests, rights.rpm_limit);
+  return name == "tpm_limit" && read_number(value, std::int64_t{1}, kMostTokens, rights.tpm_limit);
 }
 
 Result<ApiKey> parse_key(std::string_view line, std::string_view what, int number) {
@@ -78,7 +82,7 @@ Result<ApiKey> parse_key(std::string_view line, std::string_view what, int numbe
   ApiKey key{sha256(parts[0]), {}, {.is_operator = false, .min_priority = 0}};
   // An operator's priority is its own affair, unless the line says otherwise.
   if (std::find(parts.begin() + 1, parts.end(), "role=operator") != parts.end())
-    key.rights.min_priority = -kMaxLevel;
+    key.rights.min_priority = -kMaxKeyPriority;
   std::size_t named = 1;  // words without a '=': KEY, NAME, WEIGHT
   for (std::size_t at = 1; at < parts.size(); ++at) {
     const std::size_t equals = parts[at].find('=');
@@ -93,7 +97,7 @@ Result<ApiKey> parse_key(std::string_view line, std::string_view what, int numbe
       return fail("the name has over 64 characters");
     else
       key.name = std::string(parts[at]);
-    if (!good) return fail(fmt::format("word {}: allowed {}", at + 1, kOptions));
+    if (!good) return fail(fmt::format("word {}: allowed {}", at + 1, allowed_options()));
   }
   return key;
 }

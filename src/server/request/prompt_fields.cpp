@@ -53,6 +53,8 @@ void read_origin(const HttpRequest& http, Request& r) {
   r.traceparent = is_traceparent(parent) ? parent : std::string_view();
 }
 
+static_assert(kMaxKeyPriority == kMaxPriority);  // what a key may be given, a request may ask for
+
 void read_service(const Api& api, const HttpRequest& http, JsonFields& fields, Request& r) {
   const int floor = std::max(-kMaxPriority, http.rights.min_priority);
   r.priority = static_cast<int>(
