@@ -105,18 +105,20 @@ TEST_P(Conservation, EntriesSumToTheStep) {
   drain(*engine);
   // The account of a request is the sum over its steps.
   for (const Account& a : engine->accounts()) {
-    auto steps = engine->steps_of(a.id);
+    auto steps = engine->steps_of({&a.id, 1});
     if (static_cast<int>(steps.size()) != a.steps) continue;  // some are no longer kept
     double flops = 0, written = 0;
     std::int64_t shares = 0;
-    for (const StepRecord& r : steps)
-      for (const StepEntry& e : r.entries)
-        if (e.sequence == a.id) flops += e.flops, written += e.kv_write_bytes, shares += e.share_ns;
+    for (const OwnStep& own : steps)
+      for (const StepEntry& e : own.record.entries) {
+        EXPECT_EQ(e.sequence, a.id);
+        flops += e.flops, written += e.kv_write_bytes, shares += e.share_ns;
+      }
     EXPECT_EQ(shares, a.input_ns + a.output_ns + a.wasted_ns);
     EXPECT_TRUE(a.wasted_ns == 0 || a.recomputed_tokens > 0);
     if (!steps.empty()) {
-      EXPECT_EQ(a.first_step, steps.front().step);
-      EXPECT_EQ(a.last_step, steps.back().step);
+      EXPECT_EQ(a.first_step, steps.front().record.step);
+      EXPECT_EQ(a.last_step, steps.back().record.step);
     }
     const Stamps& t = a.stamps;
     EXPECT_LE(t.submitted, t.ended);
@@ -227,6 +229,44 @@ TEST(Waiting, IsExplained) {
   EXPECT_EQ(batches->snapshot().blocked.reason, Wait::kPolicy);
 }
 
+// What some are told of their steps grows with them, not with the square of how many there are.
+TEST(Steps, OfSomeHaveTheirEntriesAndTheLargest) {
+  constexpr int kMany = 24;
+  auto engine = make_engine(options(kMany));
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < kMany; ++i) {
+    streams.push_back(*engine->submit(request(i + 1, 4 + i, 8)));
+    if (i % 8 == 0) ids.push_back(streams.back()->id());
+  }
+  drain(*engine);
+  const auto all = engine->steps_since(0);
+  const auto some = engine->steps_of(ids);
+  std::size_t at = 0, crowded = 0;
+  for (const StepRecord& whole : all) {
+    std::vector<std::pair<int, std::uint64_t>> rows, largest;
+    std::vector<std::uint64_t> theirs, told;
+    for (const StepEntry& e : whole.entries) {
+      rows.emplace_back(-e.tokens, e.sequence);
+      if (std::binary_search(ids.begin(), ids.end(), e.sequence)) theirs.push_back(e.sequence);
+    }
+    if (theirs.empty()) continue;
+    ASSERT_LT(at, some.size());
+    const OwnStep& own = some[at++];
+    EXPECT_EQ(own.record.step, whole.step);
+    EXPECT_EQ(own.sequences, whole.entries.size());
+    for (const StepEntry& e : own.record.entries) told.push_back(e.sequence);
+    EXPECT_EQ(told, theirs);
+    ASSERT_EQ(own.largest.size(), std::min(own.sequences, OwnStep::kMostLargest));
+    for (const StepEntry& e : own.largest) largest.emplace_back(-e.tokens, e.sequence);
+    std::sort(rows.begin(), rows.end());
+    EXPECT_TRUE(std::equal(largest.begin(), largest.end(), rows.begin()));
+    crowded += own.sequences > own.largest.size();
+  }
+  EXPECT_EQ(at, some.size());
+  EXPECT_GT(crowded, 0u);
+}
+
 TEST(Steps, AreHandedOutFromANumberOn) {
   auto engine = make_engine(options(2));
   auto stream = *engine->submit(request(1, 10, 30));
@@ -238,8 +278,9 @@ TEST(Steps, AreHandedOutFromANumberOn) {
   EXPECT_EQ(some.front().step, 10u);
   EXPECT_TRUE(engine->steps_since(30).empty());
   EXPECT_TRUE(engine->steps_since(UINT64_MAX).empty());
-  EXPECT_EQ(engine->steps_of(1).size(), 30u);
-  EXPECT_TRUE(engine->steps_of(2).empty());
+  const std::uint64_t ids[] = {1, 2};
+  EXPECT_EQ(engine->steps_of(ids).size(), 30u);
+  EXPECT_TRUE(engine->steps_of({ids + 1, 1}).empty());
   // Without a break they follow each other: ends are where the next begins.
   for (std::size_t i = 1; i < all.size(); ++i)
     EXPECT_GE(all[i].wall_ns, all[i].plan_ns + all[i].forward_ns + all[i].commit_ns);

@@ -341,8 +341,8 @@ std::vector<StepRecord> Engine::steps_since(std::uint64_t from, std::size_t most
   return p_->records.since(from, most);
 }
 
-std::vector<StepRecord> Engine::steps_of(std::uint64_t sequence) const {
-  return p_->records.of(sequence);
+std::vector<OwnStep> Engine::steps_of(std::span<const std::uint64_t> sequences) const {
+  return p_->records.of(sequences);
 }
 
 std::vector<Account> Engine::accounts() const {

@@ -18,6 +18,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/info.h"
@@ -99,7 +100,8 @@ class Engine {
   void written(std::uint64_t sequence, const Written& answer);
   // Of the last steps that the log has, kKeptRecords at most, those from number `from` on, at most `most`, oldest first.
   std::vector<StepRecord> steps_since(std::uint64_t from, std::size_t most = kKeptRecords) const;
-  std::vector<StepRecord> steps_of(std::uint64_t sequence) const;
+  // Of these, those in which one of `sequences` (ascending) had rows.
+  std::vector<OwnStep> steps_of(std::span<const std::uint64_t> sequences) const;
   // The last kKeptAccounts requests that ended, oldest first.
   std::vector<Account> accounts() const;
   std::vector<int> pages_used() const;  // by cache group; 0 everywhere when idle

@@ -278,9 +278,11 @@ TEST(LifeOf, AReaderThatStopsAtEveryToken) {
   EXPECT_LT(life.size(), LifeBook::kMostTurns + kLifeKinds);
   Kinds all = expect_partition(life, a.stamps.submitted, a.stamps.ended);
   std::int64_t decode = 0;
-  for (const StepRecord& s : engine->steps_of(1))
+  for (const OwnStep& own : engine->steps_of({&a.id, 1})) {
+    const StepRecord& s = own.record;
     if (s.entries[0].phase == Phase::kDecode)
       decode += std::min(s.wall_from_ns + s.wall_ns, a.stamps.ended) - s.wall_from_ns;
+  }
   EXPECT_EQ(all[LifeKind::kDecode], decode);
   EXPECT_GT(all[LifeKind::kPaused], 0);
 }

@@ -164,16 +164,33 @@ std::vector<StepRecord> Records::since(std::uint64_t from, std::size_t most) con
   return out;
 }
 
-std::vector<StepRecord> Records::of(std::uint64_t sequence) const {
-  std::vector<StepRecord> out;
+std::vector<OwnStep> Records::of(std::span<const std::uint64_t> sequences) const {
+  std::vector<OwnStep> out;
   std::vector<std::uint64_t> words;
   StepEvent event;
+  std::vector<StepEntry> entries;
   const std::uint64_t all = steps();
-  auto has = [&](const StepEntry& e) { return e.sequence == sequence; };
-  for (std::uint64_t i = oldest(); i < all; ++i)
-    if (read(i, words, event) &&
-        std::any_of(event.record.entries.begin(), event.record.entries.end(), has))
-      out.push_back(event.record);
+  auto is_theirs = [&](const StepEntry& e) {
+    return std::binary_search(sequences.begin(), sequences.end(), e.sequence);
+  };
+  for (std::uint64_t i = oldest(); i < all; ++i) {
+    if (!read(i, words, event)) continue;
+    entries.swap(event.record.entries);
+    event.record.entries.clear();
+    const auto theirs = std::count_if(entries.begin(), entries.end(), is_theirs);
+    if (theirs == 0) continue;
+    OwnStep& own = out.emplace_back();
+    own.record = event.record;
+    own.record.entries.reserve(static_cast<std::size_t>(theirs));
+    std::copy_if(entries.begin(), entries.end(), std::back_inserter(own.record.entries), is_theirs);
+    own.sequences = entries.size();
+    own.largest.resize(std::min(entries.size(), OwnStep::kMostLargest));
+    std::partial_sort_copy(entries.begin(), entries.end(), own.largest.begin(), own.largest.end(),
+                           [](const StepEntry& a, const StepEntry& b) {
+                             return std::pair(-a.tokens, a.sequence) <
+                                    std::pair(-b.tokens, b.sequence);
+                           });
+  }
   return out;
 }
 

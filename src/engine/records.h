@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,8 @@ class Records {
 
   // Copies of those from step `from` on that are kept, at most `most`, oldest first.
   std::vector<StepRecord> since(std::uint64_t from, std::size_t most) const;
-  std::vector<StepRecord> of(std::uint64_t sequence) const;  // in which it had an entry
+  // Those in which one of `sequences` (ascending) had an entry, oldest first. The log is read once for all of them.
+  std::vector<OwnStep> of(std::span<const std::uint64_t> sequences) const;
   std::uint64_t steps() const { return steps_.load(std::memory_order_acquire); }  // ever
 
  private:

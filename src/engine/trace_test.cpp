@@ -216,7 +216,8 @@ TEST(Trace, OffItKeepsNothingAndTheEngineRuns) {
   EXPECT_EQ(tokens_of(*stream).size(), 30u);
   EXPECT_FALSE(engine->log().on());
   EXPECT_TRUE(engine->steps_since(0).empty());
-  EXPECT_TRUE(engine->steps_of(1).empty());
+  const std::uint64_t first = 1;
+  EXPECT_TRUE(engine->steps_of({&first, 1}).empty());
   EXPECT_EQ(engine->snapshot().step, 30u);
   EXPECT_EQ(engine->accounts().size(), 1u);
   EXPECT_EQ(engine->moment().seq, 0u);

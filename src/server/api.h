@@ -144,6 +144,16 @@ asio::awaitable<void> reply_from_worker(Api& api, Exchange& exchange) {
   co_await send_reply(exchange, std::move(reply));
 }
 
+// On a worker too, and asks for room (Exchange::hold) before it makes what is large.
+using MakeReplyWithRoom = Reply (*)(const Api& api, Exchange& exchange);
+
+template <MakeReplyWithRoom kMake>
+asio::awaitable<void> reply_with_room(Api& api, Exchange& exchange) {
+  auto job = [&] { return kMake(api, exchange); };
+  Reply reply = co_await exchange.on_worker(job);
+  co_await send_reply(exchange, std::move(reply));
+}
+
 template <MakeReply kMake>
 asio::awaitable<void> reply_at_once(Api& api, Exchange& exchange) {
   return send_reply(exchange, kMake(api, exchange.request()));

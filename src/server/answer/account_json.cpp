@@ -168,51 +168,41 @@ json::object whole_step_json(const StepRecord& r) {
 namespace {
 
 // The others in it: [id, phase, rows], the most rows first.
-json::array company_json(const StepRecord& r, std::uint64_t sequence) {
-  std::vector<const StepEntry*> others;
-  for (const StepEntry& e : r.entries)
-    if (e.sequence != sequence) others.push_back(&e);
-  const auto most = std::min(others.size(), kMostCompany);
-  std::partial_sort(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(most),
-                    others.end(), [](const StepEntry* a, const StepEntry* b) {
-                      return std::pair(-a->tokens, a->sequence) <
-                             std::pair(-b->tokens, b->sequence);
-                    });
+json::array company_json(const OwnStep& step, std::uint64_t sequence) {
   json::array out;
-  for (std::size_t i = 0; i < most; ++i)
-    out.push_back(json::array{others[i]->sequence,
-                              others[i]->phase == Phase::kPrefill ? "prefill" : "decode",
-                              others[i]->tokens});
+  for (const StepEntry& e : step.largest)
+    if (e.sequence != sequence && out.size() < kMostCompany)
+      out.push_back(
+          json::array{e.sequence, e.phase == Phase::kPrefill ? "prefill" : "decode", e.tokens});
   return out;
 }
 
 }  // namespace
 
-json::object step_json(const StepRecord& r, std::uint64_t sequence, bool all) {
-  json::object out{{"start_ns", r.start_ns},         {"end_ns", r.wall_from_ns + r.wall_ns},
-                   {"wall_ns", r.wall_ns},           {"plan_ms", ms(r.plan_ns)},
-                   {"forward_ms", ms(r.forward_ns)}, {"sample_ms", ms(r.sample_ns)},
-                   {"commit_ms", ms(r.commit_ns)}};
-  if (all) {
-    out["step"] = r.step;
-    out["prefill_tokens"] = r.prefill_tokens;
-    out["decode_tokens"] = r.decode_tokens;
-    out["sequences"] = r.entries.size();
-    out["company"] = company_json(r, sequence);
-  }
-  for (const StepEntry& e : r.entries) {
-    if (e.sequence != sequence) continue;
-    out["phase"] = e.phase == Phase::kPrefill ? "prefill" : "decode";
-    out["first"] = e.first;
-    out["tokens"] = e.tokens;
-    out["sampled"] = e.sampled;
-    if (all) out["share_ns"] = e.share_ns;
-    out["flops"] = e.flops;
-    out["bytes"] = e.kv_read_bytes + e.kv_write_bytes;
-    const int rows = r.prefill_tokens + r.decode_tokens;
-    if (all && rows > 0)
-      out["weight_bytes"] = static_cast<double>(r.weight_bytes) * e.tokens / rows;
-  }
+json::object step_json(const OwnStep& step, const StepEntry& e, bool all) {
+  const StepRecord& r = step.record;
+  json::object out{{"start_ns", r.start_ns},
+                   {"end_ns", r.wall_from_ns + r.wall_ns},
+                   {"wall_ns", r.wall_ns},
+                   {"plan_ms", ms(r.plan_ns)},
+                   {"forward_ms", ms(r.forward_ns)},
+                   {"sample_ms", ms(r.sample_ns)},
+                   {"commit_ms", ms(r.commit_ns)},
+                   {"phase", e.phase == Phase::kPrefill ? "prefill" : "decode"},
+                   {"first", e.first},
+                   {"tokens", e.tokens},
+                   {"sampled", e.sampled},
+                   {"flops", e.flops},
+                   {"bytes", e.kv_read_bytes + e.kv_write_bytes}};
+  if (!all) return out;
+  out["step"] = r.step;
+  out["prefill_tokens"] = r.prefill_tokens;
+  out["decode_tokens"] = r.decode_tokens;
+  out["sequences"] = step.sequences;
+  out["company"] = company_json(step, e.sequence);
+  out["share_ns"] = e.share_ns;
+  if (const int rows = r.prefill_tokens + r.decode_tokens; rows > 0)
+    out["weight_bytes"] = static_cast<double>(r.weight_bytes) * e.tokens / rows;
   return out;
 }
 

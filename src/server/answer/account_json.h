@@ -24,11 +24,11 @@ json::value blocked_json(const Blocked& blocked);
 // All of it, for operators. An entry: [id, slot, phase, first position, rows, sampled, FLOPs, bytes of K
 // and V read, written].
 json::object whole_step_json(const StepRecord& record);
-// What the step did, and the part that `sequence` had in it. With `all`, the others in it too:
+// What the step did, and the part that the sequence of `entry` had in it. With `all`, the others in it too:
 // [id, phase, rows], up to kMostCompany of them.
-json::object step_json(const StepRecord& record, std::uint64_t sequence, bool all);
+json::object step_json(const OwnStep& step, const StepEntry& entry, bool all);
 
 inline constexpr std::size_t kMaxListedLatencies = 4096;
-inline constexpr std::size_t kMostCompany = 16;
+inline constexpr std::size_t kMostCompany = OwnStep::kMostLargest - 1;
 
 }  // namespace vitrine

@@ -6,7 +6,6 @@ namespace vitrine {
 namespace {
 
 constexpr std::size_t kMostRan = 4;
-constexpr std::uint64_t kMostQueueSteps = 512;
 
 bool has_behind(LifeCause cause) {
   return cause == LifeCause::kBehind || cause == LifeCause::kPrompt;

@@ -46,7 +46,8 @@ json::array life_json(std::span<const LifePart> life, std::span<const StepRecord
 std::vector<std::string> why(const Account& account, std::span<const LifePart> life,
                              std::span<const StepRecord> queue_steps, const Names& names);
 
-// The records of the steps while it waited, as far as they are kept.
+// The records of the steps while it waited, as far as they are kept, at most kMostQueueSteps.
+inline constexpr std::uint64_t kMostQueueSteps = 512;
 std::vector<StepRecord> steps_of_queue(const Engine& engine, const Account& account);
 
 std::string duration_text(std::int64_t ns);   // "1.40 s", "4.1 ms", "250 us"

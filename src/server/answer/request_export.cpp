@@ -30,27 +30,27 @@ void add_steps(ChromeTrace& out, const ExportedChoice& choice, std::uint64_t tra
   const Account& a = choice.found->account;
   const std::string counter = fmt::format("choice {}", a.choice);
   std::int64_t end = 0;
-  for (const StepRecord& r : choice.steps)
-    for (const StepEntry& e : r.entries) {
-      if (e.sequence != a.id) continue;
-      const LifeKind kind = e.phase == Phase::kPrefill ? LifeKind::kPrefill : LifeKind::kDecode;
-      for (const LifePart& part : choice.found->life) {
-        const std::int64_t from = std::max(part.start, r.wall_from_ns);
-        const std::int64_t to = std::min(part.start + part.ns, r.wall_from_ns + r.wall_ns);
-        if (part.kind != kind || part.sum_of > 0 || from >= to) continue;
-        json::object args{
-            {"start_ns", from}, {"ns", to - from}, {"rows", e.tokens}, {"first position", e.first}};
-        if (all) {
-          args["step"] = r.step, args["sequences"] = r.entries.size();
-          args["share_ns"] = e.share_ns;
-        }
-        out.slice(all ? fmt::format("step {}", r.step) : "step", kRequest, track, from, to - from,
-                  std::move(args));
-        // Its part of a step would tell how many others there were.
-        if (all && e.share_ns > 0) out.counter(counter, kRequest, from, rates(r, e));
-        end = to;
+  for (const FoundSteps::Row& row : choice.steps) {
+    const StepRecord& r = row.step->record;
+    const StepEntry& e = *row.entry;
+    const LifeKind kind = e.phase == Phase::kPrefill ? LifeKind::kPrefill : LifeKind::kDecode;
+    for (const LifePart& part : choice.found->life) {
+      const std::int64_t from = std::max(part.start, r.wall_from_ns);
+      const std::int64_t to = std::min(part.start + part.ns, r.wall_from_ns + r.wall_ns);
+      if (part.kind != kind || part.sum_of > 0 || from >= to) continue;
+      json::object args{
+          {"start_ns", from}, {"ns", to - from}, {"rows", e.tokens}, {"first position", e.first}};
+      if (all) {
+        args["step"] = r.step, args["sequences"] = row.step->sequences;
+        args["share_ns"] = e.share_ns;
       }
+      out.slice(all ? fmt::format("step {}", r.step) : "step", kRequest, track, from, to - from,
+                std::move(args));
+      // Its part of a step would tell how many others there were.
+      if (all && e.share_ns > 0) out.counter(counter, kRequest, from, rates(r, e));
+      end = to;
     }
+  }
   if (all && end > 0) out.counter(counter, kRequest, end, {{"GFLOP/s", 0}, {"GB/s", 0}});
 }
 

@@ -2,7 +2,9 @@
 // OTLP/JSON, which collectors of OpenTelemetry take. Both say what its life says.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,9 +16,10 @@ namespace vitrine {
 // A choice of it.
 struct ExportedChoice {
   const FoundRequest* found = nullptr;
-  std::vector<StepRecord> steps;  // that are still kept
+  std::span<const FoundSteps::Row> steps;  // those that are to be told
   // What it was asked and what it said, where that may and should be told.
-  std::optional<std::string> input, output;
+  std::shared_ptr<const std::string> input;
+  std::optional<std::string> output;
 };
 
 // A track for each choice: all of its life, within that the parts, within those its steps; counters of

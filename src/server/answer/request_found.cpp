@@ -1,5 +1,7 @@
 #include "server/answer/request_found.h"
 
+#include <algorithm>
+
 #include "base/process_clock.h"
 #include "server/request/json_fields.h"
 
@@ -33,6 +35,50 @@ ApiError no_such_request(std::string_view name) {
           fmt::format("found no request {} among those that run and the last {} that ended",
                       describe(json::value(name)), kKeptAccounts),
           "id", "not_found"};
+}
+
+std::size_t rows_of(const FoundRequests& found) {
+  std::size_t out = 0;
+  for (const FoundRequest& each : found.list)
+    out += static_cast<std::size_t>(std::clamp(each.account.steps, 0, kKeptRecords));
+  return out;
+}
+
+std::size_t bytes_of_steps(const FoundRequests& found) {
+  const std::size_t rows = rows_of(found);
+  return std::min<std::size_t>(rows, kKeptRecords) *
+             (sizeof(OwnStep) + OwnStep::kMostLargest * sizeof(StepEntry)) +
+         rows * (sizeof(StepEntry) + sizeof(FoundSteps::Row));
+}
+
+std::size_t bytes_of(const FoundRequests& found) {
+  std::size_t out = 0;
+  for (const FoundRequest& each : found.list)
+    out += sizeof(FoundRequest) + each.life.size() * sizeof(LifePart);
+  return out;
+}
+
+FoundSteps steps_of(const Engine& engine, const FoundRequests& found, std::size_t most) {
+  std::vector<std::pair<std::uint64_t, std::size_t>> places;  // in the list, by number
+  std::vector<std::uint64_t> ids;
+  for (std::size_t i = 0; i < found.list.size(); ++i)
+    if (const std::uint64_t id = found.list[i].account.id; id != 0) places.emplace_back(id, i);
+  std::sort(places.begin(), places.end());
+  for (const auto& [id, place] : places)
+    if (ids.empty() || ids.back() != id) ids.push_back(id);
+  FoundSteps out;
+  out.steps = engine.steps_of(ids);
+  out.of.resize(found.list.size());
+  auto first = out.steps.cend();
+  for (std::size_t rows = 0; first != out.steps.cbegin(); --first)
+    if ((rows += std::prev(first)->record.entries.size()) > most) break;
+  for (; first != out.steps.cend(); ++first)
+    for (const StepEntry& e : first->record.entries)
+      for (auto at = std::lower_bound(places.begin(), places.end(),
+                                      std::pair(e.sequence, std::size_t{0}));
+           at != places.end() && at->first == e.sequence; ++at)
+        out.of[at->second].push_back({&*first, &e});
+  return out;
 }
 
 }  // namespace vitrine

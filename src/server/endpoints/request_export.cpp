@@ -1,5 +1,8 @@
 // GET /api/requests/ID/export?format=perfetto|otlp&text=1: a request for other programs.
 #include "server/answer/request_export.h"
+
+#include <map>
+
 #include "engine/engine.h"
 #include "server/api.h"
 #include "server/request/json_fields.h"
@@ -46,32 +49,58 @@ std::optional<ApiError> read_query(std::string_view rest, Query& out) {
   return std::nullopt;
 }
 
-// Of the choices that are kept. An error: none is.
-std::optional<ApiError> add_texts(const Api& api, const HttpRequest& http,
-                                  std::vector<ExportedChoice>& choices) {
-  const std::vector<Text> texts = api.texts.find(http.argument, http);
-  if (texts.empty()) return not_kept(api, http.argument);
-  if (api.tokenizer == nullptr) return no_tokenizer();
-  for (const Text& text : texts)
-    for (ExportedChoice& choice : choices) {
-      if (choice.found->account.id != text.id) continue;
-      choice.input = api.tokenizer->decode(*text.prompt, false);
-      choice.output = api.tokenizer->decode(text.output, false);
-    }
-  return std::nullopt;
+// Bytes of JSON values and text: for a row of a step, a part of a life, a token.
+constexpr std::size_t kRowBytes = 2048, kPartBytes = 1024, kTokenBytes = 12;
+constexpr std::size_t kMostRows = 32 << 10;  // of steps, in a trace for Perfetto
+
+std::size_t tokens_of(const std::vector<Text>& texts) {
+  std::size_t out = 0;
+  for (const Text& text : texts) out += static_cast<std::size_t>(text.length());
+  return out;
 }
 
-Reply export_request(const Api& api, const HttpRequest& http) {
+// Choices have the same prompt: it becomes text once.
+void add_texts(const Tokenizer& tokenizer, const std::vector<Text>& texts,
+               std::vector<ExportedChoice>& choices) {
+  std::map<const void*, std::shared_ptr<const std::string>> inputs;
+  std::map<std::uint64_t, const Text*> kept;
+  for (const Text& text : texts) kept[text.id] = &text;
+  for (ExportedChoice& choice : choices) {
+    const auto found = kept.find(choice.found->account.id);
+    if (found == kept.end()) continue;
+    const Text& text = *found->second;
+    auto& input = inputs[text.prompt.get()];
+    if (!input) input = std::make_shared<const std::string>(tokenizer.decode(*text.prompt, false));
+    choice.input = input;
+    choice.output = tokenizer.decode(text.output, false);
+  }
+}
+
+Reply export_request(const Api& api, Exchange& exchange) {
+  const HttpRequest& http = exchange.request();
   Query query;
   if (auto error = read_query(http.query, query)) return *error;
+  const bool perfetto = *query.format == Format::kPerfetto;
   const FoundRequests found = find_requests(api, http.argument, http);
   if (found.list.empty()) return no_such_request(http.argument);
+  std::vector<Text> texts;
+  if (query.text) {
+    texts = api.texts.find(http.argument, http);
+    if (texts.empty()) return not_kept(api, http.argument);
+    if (api.tokenizer == nullptr) return no_tokenizer();
+  }
+  std::size_t bytes = bytes_of(found) + tokens_of(texts) * kTokenBytes;
+  for (const FoundRequest& each : found.list) bytes += (each.life.size() + 1) * kPartBytes;
+  if (perfetto) bytes += bytes_of_steps(found) + std::min(rows_of(found), kMostRows) * kRowBytes;
+  if (!exchange.hold(static_cast<std::int64_t>(bytes))) return too_many_answers_reply();
+  FoundSteps steps;
+  if (perfetto) steps = steps_of(*api.engine, found, kMostRows);
   std::vector<ExportedChoice> choices;
-  for (const FoundRequest& each : found.list)
-    choices.push_back({&each, api.engine->steps_of(each.account.id), {}, {}});
-  if (query.text)
-    if (auto error = add_texts(api, http, choices)) return *error;
-  const bool perfetto = *query.format == Format::kPerfetto;
+  for (const FoundRequest& each : found.list) {
+    choices.push_back({&each, {}, {}, {}});
+    if (perfetto) choices.back().steps = steps.of[choices.size() - 1];
+  }
+  if (query.text) add_texts(*api.tokenizer, texts, choices);
   Reply out(to_json(perfetto ? request_perfetto(choices, found.names)
                              : request_otlp(choices, found.names, api.model_name, api.version)));
   // Labels are letters, digits and ".-_".
@@ -85,6 +114,6 @@ Reply export_request(const Api& api, const HttpRequest& http) {
 
 extern const Endpoint kEndpoint_request_export;
 const Endpoint kEndpoint_request_export{
-    "GET", {"/api/requests/*/export"}, reply_from_worker<export_request>};
+    "GET", {"/api/requests/*/export"}, reply_with_room<export_request>};
 
 }  // namespace vitrine

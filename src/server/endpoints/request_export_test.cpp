@@ -273,6 +273,27 @@ TEST_F(ExportTest, TextOnlyWhenAskedForAndForThoseWhoMay) {
   }
 }
 
+TEST_F(ExportTest, AsksForRoomBeforeItIsMade) {
+  ask("one", R"("prompt":"abcdef","max_tokens":20,"n":4,"vitrine":{"record":true})");
+  std::map<std::string, std::int64_t> held;
+  for (const char* query : {"format=perfetto", "format=otlp", "format=otlp&text=1"}) {
+    const auto ask_with = [&](std::int64_t most) {
+      auto x = std::make_unique<FakeExchange>(io, "");
+      x->mutable_request().method = "GET", x->mutable_request().query = query;
+      x->most_held = most;
+      begin(*x, "/api/requests/one/export");
+      while (open > 0) turn();
+      return x;
+    };
+    held[query] = ask_with(INT64_MAX)->held;
+    EXPECT_EQ(ask_with(held[query])->status, 200);
+    EXPECT_EQ(ask_with(held[query] - 1)->status, 503) << query;
+  }
+  EXPECT_GT(held["format=perfetto"], held["format=otlp"]) << "only the first tells steps";
+  EXPECT_GT(held["format=otlp&text=1"], held["format=otlp"]);
+  EXPECT_GT(held["format=otlp"], 1000);
+}
+
 TEST_F(ExportTest, QueriesThatAreWrongAreTold) {
   ask("one", R"("prompt":"abc","max_tokens":1)");
   for (const auto& [query, said] :

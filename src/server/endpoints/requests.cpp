@@ -2,6 +2,7 @@
 // Only an operator sees those of other keys, and numbers that tell about them.
 #include "engine/engine.h"
 #include "server/answer/account_json.h"
+#include "server/answer/pieces.h"
 #include "server/answer/request_found.h"
 #include "server/api.h"
 
@@ -34,42 +35,73 @@ std::string all_requests(const Api& api, const HttpRequest& http) {
   return to_json(json::object{{"live", std::move(live)}, {"ended", std::move(ended)}});
 }
 
-// With its life and the records of its steps that are still kept.
-Reply request_by_name(const Api& api, std::string_view name, const HttpRequest& http) {
-  const bool all = http.rights.is_operator;
-  const FoundRequests found = find_requests(api, name, http);
-  if (found.list.empty()) return no_such_request(name);
-  json::array out;
-  for (const FoundRequest& each : found.list) {
-    const Account& a = each.account;
-    json::object one = ended_json(a, all);
-    if (each.live) {
-      one = sequence_json(*each.live, all);
-      one["stamps"] = stamps_json(a.stamps), one["bytes_out"] = a.bytes_out;
-    }
-    json::array steps, sentences;
-    for (const StepRecord& record : api.engine->steps_of(a.id))
-      steps.push_back(step_json(record, a.id, all));
-    const std::vector<StepRecord> queue = steps_of_queue(*api.engine, a);
-    for (std::string& sentence : why(a, each.life, queue, found.names))
-      sentences.emplace_back(std::move(sentence));
-    one["life"] = life_json(each.life, queue, found.names);
-    one["why"] = std::move(sentences);
-    one["records"] = std::move(steps);
-    one["recorded"] = api.texts.has(a.id);
-    out.push_back(std::move(one));
+// A request while it is written.
+struct Told {
+  FoundRequests found;
+  FoundSteps steps;
+};
+
+// All of a choice but its steps.
+json::object choice_json(const Api& api, const FoundRequest& each, const Names& names) {
+  const bool all = names.sees_all();
+  const Account& a = each.account;
+  json::object one;
+  if (each.live) {
+    one = sequence_json(*each.live, all);
+    one["stamps"] = stamps_json(a.stamps), one["bytes_out"] = a.bytes_out;
+  } else {
+    one = ended_json(a, all);
   }
-  return to_json(json::object{{"requests", std::move(out)}});
+  json::array sentences;
+  const std::vector<StepRecord> queue = steps_of_queue(*api.engine, a);
+  for (std::string& sentence : why(a, each.life, queue, names))
+    sentences.emplace_back(std::move(sentence));
+  one["life"] = life_json(each.life, queue, names);
+  one["why"] = std::move(sentences);
+  one["recorded"] = api.texts.has(a.id);
+  return one;
 }
 
-Reply requests(const Api& api, const HttpRequest& http) {
-  if (http.path == kPath) return all_requests(api, http);
-  return request_by_name(api, http.argument, http);
+// With its life and the records of its steps that are still kept. Choices are written one after the other, so
+// that at a time there are the steps of one queue only.
+Reply request_by_name(const Api& api, Exchange& exchange) {
+  const HttpRequest& http = exchange.request();
+  auto told = std::make_shared<Told>(Told{find_requests(api, http.argument, http), FoundSteps()});
+  const std::vector<FoundRequest>& list = told->found.list;
+  if (list.empty()) return no_such_request(http.argument);
+  const auto seats = static_cast<std::size_t>(api.engine->memory().sequences);
+  const std::size_t held = bytes_of(told->found) + bytes_of_steps(told->found) +
+                           (api.engine->log().on() ? kMostQueueSteps : 0) *
+                               (sizeof(StepRecord) + seats * sizeof(StepEntry));
+  if (!exchange.hold(static_cast<std::int64_t>(held))) return too_many_answers_reply();
+  told->steps = steps_of(*api.engine, told->found);
+  Pieces out;
+  out.add("{\"requests\":[");
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    out.add(1, [&api, told, i](std::string& to, std::size_t) {
+      if (i > 0) to += ',';
+      to += to_json(choice_json(api, told->found.list[i], told->found.names));
+      to.back() = ',';
+      to += "\"records\":";
+    });
+    out.list(told->steps.of[i].size(), [told, i](std::string& to, std::size_t k) {
+      const FoundSteps::Row& row = told->steps.of[i][k];
+      to += to_json(step_json(*row.step, *row.entry, told->found.names.sees_all()));
+    });
+    out.add("}");
+  }
+  out.add("]}");
+  return reply_in_pieces(std::move(out), held);
+}
+
+Reply requests(const Api& api, Exchange& exchange) {
+  if (exchange.request().path == kPath) return all_requests(api, exchange.request());
+  return request_by_name(api, exchange);
 }
 
 }  // namespace
 
 extern const Endpoint kEndpoint_requests;
-const Endpoint kEndpoint_requests{"GET", {kPath, "/api/requests/*"}, reply_from_worker<requests>};
+const Endpoint kEndpoint_requests{"GET", {kPath, "/api/requests/*"}, reply_with_room<requests>};
 
 }  // namespace vitrine

@@ -111,6 +111,41 @@ TEST_F(RequestsTest, AlsoOfOneThatWasRefused) {
   EXPECT_EQ(look("wrong").first, 404);
 }
 
+// What it reads of the log is accounted for before it is read, and a long answer goes out as it is taken.
+TEST_F(RequestsTest, AsksForRoomAndIsSentInPieces) {
+  FakeExchange x(io,
+                 R"({"prompt":"abcdef","max_tokens":100,"ignore_eos":true,"n":8,"temperature":1})");
+  came(x, "many");
+  begin(x, kComplete);
+  finish();
+  const auto look_with = [&](std::int64_t most) {
+    auto out = std::make_unique<FakeExchange>(io, "");
+    out->mutable_request().method = "GET";
+    out->most_held = most;
+    begin(*out, "/api/requests/many");
+    while (open > 0) turn();
+    return out;
+  };
+  auto told = look_with(INT64_MAX);
+  EXPECT_EQ(told->status, 200);
+  EXPECT_TRUE(told->streaming && told->ended);
+  EXPECT_LT(told->largest, std::size_t{128} << 10);
+  std::size_t records = 0;
+  const json::value all = json::parse(told->body);
+  ASSERT_EQ(all.at("requests").as_array().size(), 8u);
+  for (const json::value& each : all.at("requests").as_array()) {
+    for (const json::value& step : each.at("records").as_array()) {
+      ++records;
+      EXPECT_EQ(step.at("company").as_array().size(),
+                step.at("sequences").to_number<std::size_t>() - 1);
+    }
+  }
+  EXPECT_GE(records, std::size_t{8} * 100);
+  // Of each step once the record, and of each choice its own entry.
+  EXPECT_GT(told->held, static_cast<std::int64_t>(records * sizeof(StepEntry)));
+  EXPECT_EQ(look_with(told->held - 1)->status, 503);
+}
+
 // The seats are one key's; another takes some of them, and its own waits for the rest.
 TEST_F(RequestsTest, OfOthersAKeyHearsNothing) {
   std::vector<std::unique_ptr<FakeExchange>> calls;
