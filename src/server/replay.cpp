@@ -18,9 +18,10 @@ constexpr std::chrono::milliseconds kTimeout = 120s;
 }  // namespace
 
 Replay::~Replay() {
+  // What still runs has not said what it costs.
+  if (const auto& use = exchange_.request().use) use->settle_tokens(stream_ ? taken_ : charged_);
   if (stream_) stream_->cancel();
   close();
-  if (const auto& use = exchange_.request().use) use->settle_tokens(charged_);
 }
 
 void Replay::close() {
@@ -52,8 +53,8 @@ std::optional<Reply> Replay::start(const Text& text, std::span<const int> positi
   r.timeout = std::min(kTimeout, api_.default_timeout.value_or(kTimeout));
   r.on_ready = std::move(waker);
   r.parent = text.id;
-  if (auto over = take_tokens(http, charged_ + static_cast<std::int64_t>(r.prompt.size())))
-    return over;
+  taken_ = charged_ + static_cast<std::int64_t>(r.prompt.size());
+  if (auto over = take_tokens(http, taken_)) return over;
   auto stream = api_.engine->submit(std::move(r));
   if (!stream.ok()) return refusal(api_, stream.error());
   stream_ = *stream;

@@ -43,7 +43,7 @@ class Replay {
   std::vector<int> missing_;
   std::shared_ptr<TokenStream> stream_;  // while it runs
   std::uint64_t live_key_ = 0;
-  std::int64_t charged_ = 0;
+  std::int64_t taken_ = 0, charged_ = 0;  // tokens: expected of all so far, and what was computed
   int computed_ = 0;
   std::optional<Reply> refused_;
 };

@@ -1,6 +1,7 @@
 // Stages and scans of recorded requests, against what the engine did.
 #include <map>
 
+#include "server/http/key_limits.h"
 #include "server/recorded_testing.h"
 
 namespace vitrine {
@@ -238,6 +239,56 @@ TEST_F(StagesTest, AClientThatLeavesEndsItsReplay) {
   }
   api.draining = true;
   EXPECT_EQ(post("kept", "stages", R"({"position":31})")->status, 503);
+}
+
+// ---- what a key with a limit of tokens is charged
+
+class ChargedTest : public StagesTest {
+ protected:
+  // A call of the key "ann" that may have so many tokens a minute.
+  std::unique_ptr<test::FakeExchange> call_with(std::int64_t tpm, const std::string& path,
+                                                const std::string& body) {
+    auto x = std::make_unique<test::FakeExchange>(io, body);
+    HttpRequest& http = x->mutable_request();
+    http.tenant = "ann";
+    http.rights = {.is_operator = false, .min_priority = 0, .tpm_limit = tpm};
+    std::optional<OverLimit> over;
+    http.use = limits.begin("ann", http.rights, over);
+    begin(*x, path);
+    return x;
+  }
+  static int remaining(const test::FakeExchange& x) {
+    Headers headers;
+    x.request().use->add_headers(headers);
+    for (const auto& [name, value] : headers)
+      if (name == "x-ratelimit-remaining-tokens") return std::stoi(value);
+    return -1;
+  }
+  KeyLimits limits;
+};
+
+// What it computes, not the text again for each of the times that it fetches rows.
+TEST_F(ChargedTest, AScanOfManyRowsTakesWhatItCosts) {
+  constexpr int kMinute = 1000;
+  record("long", R"("prompt":"abcdefghijklmnopqrstuvwxyz","max_tokens":200,"ignore_eos":true)",
+         "ann");
+  auto x = call_with(kMinute, "/api/requests/long/scan", "{}");
+  finish();
+  ASSERT_EQ(x->status, 200) << x->body;
+  const json::value told = json::parse(x->body);
+  EXPECT_EQ(told.at("tokens").as_array().size(), 200u);
+  EXPECT_GE(remaining(*x), kMinute - told.at("computed_rows").to_number<int>());
+}
+
+TEST_F(ChargedTest, OneThatIsLeftEarlyCostsWhatItAskedFor) {
+  record("kept", kPrompt + R"(,"ignore_eos":true)", "ann");
+  auto x = call_with(31, "/api/requests/kept/stages", R"({"position":30})");
+  turn();
+  EXPECT_EQ(api.live.size(), 1u);
+  x->leave();
+  finish();
+  while (engine->step()) continue;
+  EXPECT_LT(remaining(*x), 16) << "30 were taken, and come back in a minute";
 }
 
 TEST_F(StagesTest, KeysSeeTheirOwn) {

@@ -84,14 +84,15 @@ std::optional<OverLimit> KeyUse::take_tokens(std::int64_t tokens, Clock::time_po
   std::lock_guard lock(counters_->mutex);
   Bucket& bucket = counters_->tokens;
   bucket.refill(tpm, now);
-  const std::int64_t asked = std::min(tokens, tpm);
+  const std::int64_t asked = std::min(tokens, tpm) - tokens_;
+  if (tokens_ > 0 && asked <= 0) return std::nullopt;
   if (const double wait = bucket.seconds_until(static_cast<double>(asked), tpm); wait > 0)
     return over("tpm_limit",
                 fmt::format("{} tokens used and {} asked for within a minute, allowed {}",
                             static_cast<std::int64_t>(std::ceil(bucket.used)), asked, tpm),
                 wait);
   bucket.used += static_cast<double>(asked);
-  tokens_ = asked;
+  tokens_ += asked;
   return std::nullopt;
 }
 

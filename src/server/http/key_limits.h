@@ -34,7 +34,8 @@ class KeyUse {
   ~KeyUse() { end(); }
   KeyUse(const KeyUse&) = delete;
 
-  // Before any work: what it is expected to cost. More than a minute allows counts as that.
+  // Before any work: what it is expected to cost in all, of which only what was not taken before is taken now.
+  // More than a minute allows counts as that.
   std::optional<OverLimit> take_tokens(std::int64_t tokens, Clock::time_point now = Clock::now());
   // What it did cost.
   void settle_tokens(std::int64_t tokens, Clock::time_point now = Clock::now());

@@ -98,5 +98,18 @@ TEST(KeyLimits, TokensPerMinute) {
   EXPECT_FALSE(third->take_tokens(5000, kStart + 300s));
 }
 
+// Work that is taken up piece by piece: each piece says what all until then is expected to cost.
+TEST(KeyLimits, OfTokensThatAreTakenInPieces) {
+  Limits l;
+  l.rights.tpm_limit = 600;
+  auto use = l.begin();
+  for (std::int64_t all : {200, 300, 250, 400}) EXPECT_FALSE(use->take_tokens(all, kStart)) << all;
+  EXPECT_TRUE(use->take_tokens(1000, kStart + 1s) == std::nullopt) << "no more than a minute's";
+  use->settle_tokens(350, kStart + 1s);
+  Headers headers;
+  use->add_headers(headers, kStart + 1s);
+  EXPECT_EQ(header(headers, "x-ratelimit-remaining-tokens"), "260");
+}
+
 }  // namespace
 }  // namespace vitrine
