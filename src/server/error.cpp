@@ -48,7 +48,8 @@ ApiError transport_error(const HttpError& error) {
 
 ApiError operator_only(std::string_view path) {
   return {403, "permission_error",
-          fmt::format("{}: it tells about all keys, so a key with role=operator is needed", path),
+          fmt::format("{}: it tells about all keys, so a key with role=operator is needed",
+                      shortened(path, 100)),
           "", "operator_only"};
 }
 
