@@ -1,5 +1,7 @@
 #include "server/texts.h"
 
+#include <algorithm>
+#include <charconv>
 #include <new>
 
 #include "grammar/constraint.h"
@@ -17,18 +19,49 @@ std::optional<RecordMode> record_mode(std::string_view name) {
 
 namespace {
 
-// What choices share counts for each: the sum is never too small.
 std::size_t fixed_bytes(const Text& text) {
-  const Request& r = text.call->request;
-  std::size_t sum =
-      sizeof(Text) + sizeof(Call) + text.label.capacity() + text.tenant.capacity() + 256;
-  sum += text.prompt->capacity() * sizeof(std::int32_t);
+  return sizeof(Text) + text.label.capacity() + text.tenant.capacity() + 384;
+}
+
+std::size_t bytes_of(const std::vector<std::int32_t>& prompt) {
+  return sizeof prompt + prompt.capacity() * sizeof(std::int32_t) + 128;
+}
+
+std::size_t bytes_of(const Call& call) {
+  const Request& r = call.request;
+  std::size_t sum = sizeof(Call) + 128;
   sum += r.stop_token_ids.capacity() * sizeof(std::int32_t) +
          r.sampling.logit_bias().entries().size() * sizeof(LogitBias);
-  if (text.call->stops) sum += text.call->stops->size() * 4 * StopStrings::kMaxBytes;
+  if (call.stops) sum += call.stops->size() * 4 * StopStrings::kMaxBytes;
   if (r.constraint) sum += r.constraint->bytes();
   return sum;
 }
+
+// The number that a name stands for, as it is written.
+std::optional<std::uint64_t> number_of(std::string_view name) {
+  std::uint64_t out = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), out);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  if (name.size() > 1 && name[0] == '0') return std::nullopt;
+  return out;
+}
+
+// Whom a request names, as far as it may see them. Numbers are an operator's: they count everybody's requests.
+class Wanted {
+ public:
+  Wanted(std::string_view name, const HttpRequest& http) : name_(name), http_(http) {
+    if (http.rights.is_operator) number_ = number_of(name);
+  }
+  bool operator()(const Text& text) const {
+    if (!http_.rights.is_operator && text.tenant != http_.tenant) return false;
+    return text.label == name_ || (number_ && text.id == *number_);
+  }
+
+ private:
+  const std::string_view name_;
+  const HttpRequest& http_;
+  std::optional<std::uint64_t> number_;
+};
 
 }  // namespace
 
@@ -56,17 +89,18 @@ void Recording::add(const TokenEvent& event, SaidKind kind) noexcept {
   const auto it = texts_.texts_.find(id_);
   if (it == texts_.texts_.end()) return;
   Text& text = it->second;
-  texts_.bytes_ -= text.bytes();
+  const std::size_t before = text.bytes();
+  bool whole = true;
   try {
     text.output.push_back(event.token);
     text.at_ns.push_back(event.at_ns);
     text.logprobs.push_back(event.logprob);
     text.kinds.push_back(kind);
-    texts_.bytes_ += text.bytes();
   } catch (const std::bad_alloc&) {
-    texts_.bytes_ += text.bytes();
-    texts_.drop(it);
+    whole = false;
   }
+  texts_.count(texts_.shelves_.find(text.tenant)->second, text.bytes() - before);
+  if (!whole) texts_.drop(it);
   texts_.make_room();
 }
 
@@ -84,50 +118,94 @@ void Recording::end(const Finish& finish) noexcept {
 }
 
 std::unique_ptr<Recording> Texts::begin(Text text) {
-  const std::uint64_t id = text.id;
   text.fixed_bytes = fixed_bytes(text);
+  const std::uint64_t id = text.id;
+  const void *prompt = text.prompt.get(), *call = text.call.get();
+  // What may fail for lack of memory comes first.
   auto recording = std::make_unique<Recording>(*this, id);
+  std::map<const void*, Shared> shared{{prompt, {.bytes = bytes_of(*text.prompt)}},
+                                       {call, {.bytes = bytes_of(*text.call)}}};
+  std::map<std::string, Shelf> shelves{{text.tenant, {}}};
+  std::set<std::uint64_t> ids{id};
+  const std::string tenant = text.tenant;
+  Map texts;
+  texts.emplace(id, std::move(text));
   std::lock_guard lock(mutex_);
-  bytes_ += text.bytes();
-  texts_.insert_or_assign(id, std::move(text));
+  shelves_.merge(shelves);
+  shared_.merge(shared);
+  texts_.merge(texts);
+  Shelf& shelf = shelves_.find(tenant)->second;
+  shelf.ids.merge(ids);
+  count(shelf, texts_.find(id)->second.bytes());
+  take(shelf, prompt), take(shelf, call);
   make_room();
   return recording;
 }
 
-void Texts::drop(std::map<std::uint64_t, Text>::iterator it) {
-  bytes_ -= it->second.bytes();
+void Texts::count(Shelf& shelf, std::size_t more) { bytes_ += more, shelf.bytes += more; }
+
+void Texts::take(Shelf& shelf, const void* shared) {
+  Shared& found = shared_.find(shared)->second;
+  if (found.holders++ == 0) count(shelf, found.bytes);
+}
+
+void Texts::give_back(Shelf& shelf, const void* shared) {
+  const auto found = shared_.find(shared);
+  if (--found->second.holders > 0) return;
+  count(shelf, -found->second.bytes);
+  shared_.erase(found);
+}
+
+void Texts::drop(Map::iterator it) {
+  const Text& text = it->second;
+  const auto shelf = shelves_.find(text.tenant);
+  count(shelf->second, -text.bytes());
+  give_back(shelf->second, text.prompt.get()), give_back(shelf->second, text.call.get());
+  shelf->second.ids.erase(it->first);
+  if (shelf->second.ids.empty()) shelves_.erase(shelf);
   // Nobody can release it any more.
-  if (const auto stream = it->second.stream.lock()) stream->release();
+  if (const auto stream = text.stream.lock()) stream->release();
   texts_.erase(it);
 }
 
 void Texts::make_room() {
-  while (bytes_ > most_bytes_ && !texts_.empty()) drop(texts_.begin());
+  while (bytes_ > most_bytes_ && !texts_.empty()) {
+    const auto most = std::max_element(
+        shelves_.begin(), shelves_.end(),
+        [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
+    drop(texts_.find(*most->second.ids.begin()));
+  }
 }
 
-// Numbers are an operator's: they count everybody's requests.
-bool Texts::matches(const Text& text, std::string_view name, const HttpRequest& http) const {
-  const bool all = http.rights.is_operator;
-  if (!all && text.tenant != http.tenant) return false;
-  return text.label == name || (all && std::to_string(text.id) == name);
-}
-
-std::vector<Text> Texts::find(std::string_view name, const HttpRequest& http) const {
-  std::vector<Text> out;
+std::vector<Texts::Kept> Texts::find(std::string_view name, const HttpRequest& http) const {
+  std::vector<Kept> out;
+  const Wanted wanted(name, http);
   std::lock_guard lock(mutex_);
   for (const auto& [id, text] : texts_) {
-    if (!matches(text, name, http)) continue;
+    if (!wanted(text)) continue;
     // A label that was used again: its first choice begins the newer answer.
     if (!out.empty() && text.index <= out.back().index) out.clear();
-    out.push_back(text);
+    out.push_back({id, text.index});
   }
   return out;
 }
 
-void Texts::visit(const HttpRequest& http, const std::function<void(const Text&)>& see) const {
+std::optional<Text> Texts::get(std::uint64_t id) const {
   std::lock_guard lock(mutex_);
-  for (const auto& [id, text] : texts_)
-    if (http.rights.is_operator || text.tenant == http.tenant) see(text);
+  const auto found = texts_.find(id);
+  if (found == texts_.end()) return std::nullopt;
+  return found->second;
+}
+
+void Texts::visit(const HttpRequest& http, const std::function<void(const Text&)>& see) const {
+  std::vector<std::uint64_t> ids;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, text] : texts_)
+      if (http.rights.is_operator || text.tenant == http.tenant) ids.push_back(id);
+  }
+  for (const std::uint64_t id : ids)
+    if (const std::optional<Text> text = get(id)) see(*text);
 }
 
 bool Texts::has(std::uint64_t id) const {
@@ -145,10 +223,11 @@ std::vector<std::uint64_t> Texts::forks_of(std::uint64_t id) const {
 
 std::vector<std::uint64_t> Texts::forget(std::string_view name, const HttpRequest& http) {
   std::vector<std::uint64_t> out;
+  const Wanted wanted(name, http);
   std::lock_guard lock(mutex_);
   for (auto it = texts_.begin(); it != texts_.end();) {
     const auto next = std::next(it);
-    if (matches(it->second, name, http)) out.push_back(it->first), drop(it);
+    if (wanted(it->second)) out.push_back(it->first), drop(it);
     it = next;
   }
   return out;

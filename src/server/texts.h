@@ -1,7 +1,7 @@
 // What was said to the model and what it said, of requests that asked to be kept ("vitrine":
 // {"record": true}): ids, parameters and seed. Everything else about them, logits and the stages of
-// sampling, is computed again from these (replay.h). In memory only, never in a file; the oldest go
-// when there is no room.
+// sampling, is computed again from these (replay.h). In memory only, never in a file. When there is no room,
+// the oldest of the tenant that has the most go: nobody's are crowded out by another's.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,7 @@ struct Text {
     if (position == length() && ended && stop_token >= 0) return stop_token;
     return std::nullopt;
   }
+  // Without what choices share: the prompt and the parameters.
   std::size_t bytes() const;
   std::size_t fixed_bytes = 0;  // of them, what does not grow; by Texts::begin()
 };
@@ -104,10 +106,15 @@ class Texts {
   }
 
   std::unique_ptr<Recording> begin(Text text);
-  // Those with that number (for operators) or label that `http` may see, oldest first. Of several
-  // requests with one label the newest.
-  std::vector<Text> find(std::string_view name, const HttpRequest& http) const;
-  // Each that `http` may see, oldest first, under the lock: what `see` does is short.
+  // Which choices are kept of the request with that number (for operators) or label that `http` may see,
+  // oldest first. Of several requests with one label the newest.
+  struct Kept {
+    std::uint64_t id = 0;
+    int index = 0;  // of the choice
+  };
+  std::vector<Kept> find(std::string_view name, const HttpRequest& http) const;
+  std::optional<Text> get(std::uint64_t id) const;  // a copy
+  // Each that `http` may see, oldest first: copies, one at a time, so that nobody waits for what `see` does.
   void visit(const HttpRequest& http, const std::function<void(const Text&)>& see) const;
   bool has(std::uint64_t id) const;
   std::vector<std::uint64_t> forks_of(std::uint64_t id) const;
@@ -119,15 +126,30 @@ class Texts {
 
  private:
   friend class Recording;
-  bool matches(const Text& text, std::string_view name, const HttpRequest& http) const;
-  void drop(std::map<std::uint64_t, Text>::iterator it);
+  using Map = std::map<std::uint64_t, Text>;
+  // What a tenant has.
+  struct Shelf {
+    std::size_t bytes = 0;
+    std::set<std::uint64_t> ids;
+  };
+  // A prompt, or parameters: counted once, however many choices have them.
+  struct Shared {
+    std::size_t bytes = 0;
+    int holders = 0;
+  };
+  void count(Shelf& shelf, std::size_t more);  // may wrap: fewer
+  void take(Shelf& shelf, const void* shared);
+  void give_back(Shelf& shelf, const void* shared);
+  void drop(Map::iterator it);
   void make_room();
 
   RecordMode mode_ = RecordMode::kAsked;
   std::size_t most_bytes_ = kDefaultBytes;
   mutable std::mutex mutex_;
   // Guarded by mutex_.
-  std::map<std::uint64_t, Text> texts_;  // by id: by age
+  Map texts_;                             // by id: by age
+  std::map<std::string, Shelf> shelves_;  // by tenant; those that have something
+  std::map<const void*, Shared> shared_;  // by address
   std::size_t bytes_ = 0;
 };
 

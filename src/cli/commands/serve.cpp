@@ -252,7 +252,8 @@ Action add(const CommandLine& line) {
               "whose prompts and answers are kept in memory for a look at their tokens: those that "
               "asked (\"vitrine\": {\"record\": true}), all, none; default: asked, and none where "
               "there are no keys and the address is not loopback");
-  line.option("--record-mib", f->record_mib, {0, 1 << 20}, "memory for these; the oldest go first")
+  line.option("--record-mib", f->record_mib, {0, 1 << 20},
+              "memory for these; the oldest of the key that has the most go first")
       .show_default();
   add_pooling_flag(line, f->pooling);
   line.option("--log-level", f->log_level, {"debug", "info", "warn", "error"},

@@ -85,7 +85,8 @@ Reply export_request(const Api& api, Exchange& exchange) {
   if (found.list.empty()) return no_such_request(http.argument);
   std::vector<Text> texts;
   if (query.text) {
-    texts = api.texts.find(http.argument, http);
+    for (const Texts::Kept& kept : api.texts.find(http.argument, http))
+      if (std::optional<Text> text = api.texts.get(kept.id)) texts.push_back(std::move(*text));
     if (texts.empty()) return not_kept(api, http.argument);
     if (api.tokenizer == nullptr) return no_tokenizer();
   }

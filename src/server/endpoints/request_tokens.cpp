@@ -19,7 +19,8 @@ Reply tokens(const Api& api, const HttpRequest& http) {
              to += to_json(text_token_json(*text, tokenizer, static_cast<int>(i)));
            });
   out.add("}");
-  return reply_in_pieces(std::move(out), text->bytes());
+  return reply_in_pieces(std::move(out),
+                         text->bytes() + text->prompt->size() * sizeof(std::int32_t));
 }
 
 }  // namespace

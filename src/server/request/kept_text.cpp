@@ -44,14 +44,16 @@ ApiError not_kept(const Api& api, std::string_view name) {
 std::optional<ApiError> find_text(const Api& api, const HttpRequest& http, Text& out) {
   int choice = 0;
   if (auto error = read_choice(http.query, choice)) return error;
-  std::vector<Text> found = api.texts.find(http.argument, http);
+  const std::vector<Texts::Kept> found = api.texts.find(http.argument, http);
   if (found.empty()) return not_kept(api, http.argument);
   const bool by_number = found.size() == 1 && http.query.empty();
-  for (Text& text : found)
-    if (by_number || text.index == choice) {
-      out = std::move(text);
-      return std::nullopt;
-    }
+  for (const Texts::Kept& kept : found) {
+    if (!by_number && kept.index != choice) continue;
+    std::optional<Text> text = api.texts.get(kept.id);
+    if (!text) return not_kept(api, http.argument);  // it has just gone
+    out = std::move(*text);
+    return std::nullopt;
+  }
   return ApiError{
       404, "invalid_request_error",
       fmt::format("choice: found {}, the choices of request {} that are kept are {} to {}", choice,
