@@ -20,8 +20,10 @@ void LogitRows::add(std::uint64_t text, int row, LogitRow logits) {
     rows_.erase(last);
     order_.pop_back();
   }
-  order_.emplace_front(text, row);
-  rows_[{text, row}] = {std::move(logits), order_.begin()};
+  // Both or, for lack of memory, neither.
+  std::list<Key> used{{text, row}};
+  rows_.try_emplace({text, row}, Entry{std::move(logits), used.begin()});
+  order_.splice(order_.begin(), used);
   bytes_ += size;
 }
 

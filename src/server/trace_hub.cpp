@@ -50,17 +50,28 @@ int TraceHub::streams() const {
 }
 
 void TraceHub::keep(Frame frame) {
-  bytes_ += frame.text.size();
+  const std::size_t size = frame.text.size();
   frames_.push_back(std::move(frame));
+  bytes_ += size;
   for (; bytes_ > kMostUnread; frames_.pop_front()) bytes_ -= frames_.front().text.size();
 }
 
 void TraceHub::poll(const Engine& engine) {
   polled_ = std::chrono::steady_clock::now();
+  try {
+    read_on(engine);
+  } catch (...) {
+    // It has read further than it has frames: those that it has would no longer be followed by the next.
+    forget();
+    throw;
+  }
+}
+
+void TraceHub::read_on(const Engine& engine) {
   const std::uint64_t newest = engine.log().last_seq();
   std::string data;
   while (place_.seq <= newest) {
-    if (engine.log().read(place_, words_, kPacked) > 0) frames_.clear(), bytes_ = 0;
+    if (engine.log().read(place_, words_, kPacked) > 0) forget();
     if (words_.empty()) break;
     StepLog::each(words_, [&](const PackedEvent& event) {
       data = "{";

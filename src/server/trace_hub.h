@@ -55,7 +55,9 @@ class TraceHub {
   void close();
   // Reads the log on to its end. Under the mutex.
   void poll(const Engine& engine);
+  void read_on(const Engine& engine);
   void keep(Frame frame);
+  void forget() noexcept { frames_.clear(), bytes_ = 0; }
   bool has(std::uint64_t seq) const {
     return !frames_.empty() && frames_.front().seq <= seq && seq <= frames_.back().seq;
   }
