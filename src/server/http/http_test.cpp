@@ -257,7 +257,8 @@ TEST_F(HttpTest, Preflight) {
   EXPECT_EQ(good.status, 204);
   EXPECT_EQ(good.header("access-control-allow-origin"), "https://app.example");
   EXPECT_EQ(good.header("access-control-allow-headers"), "authorization, x-stainless-os");
-  EXPECT_THAT(good.header("access-control-allow-methods"), HasSubstr("POST"));
+  for (const char* method : {"POST", "DELETE"})
+    EXPECT_THAT(good.header("access-control-allow-methods"), HasSubstr(method));
   EXPECT_EQ(preflight("https://app.example", "<script>").header("access-control-allow-headers"),
             "");
   expect_error(preflight("https://evil.example", "authorization"), 403);

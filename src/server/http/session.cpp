@@ -351,7 +351,7 @@ asio::awaitable<void> Session::handle(ConnectionExchange& exchange, const Route&
 
 asio::awaitable<void> Session::preflight(ConnectionExchange& exchange) {
   Headers headers;
-  headers.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST");
+  headers.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE");
   auto names = sane_names(exchange.request().header("access-control-request-headers"));
   if (!names.empty()) headers.emplace_back("Access-Control-Allow-Headers", names);
   headers.emplace_back("Access-Control-Max-Age", "600");
