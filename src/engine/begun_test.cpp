@@ -1,5 +1,8 @@
 // Sequences that go on from output that is already there, rows that are computed again, and sequences
 // that are held.
+#include <atomic>
+#include <thread>
+
 #include "engine/test_engine.h"
 
 namespace vitrine {
@@ -169,21 +172,49 @@ TEST(HoldTest, DrawsWhatItIsAllowed) {
 
 // A seat is all that it has, and others take it.
 TEST(HoldTest, BlocksNobody) {
+  for (Policy policy : {Policy::kContinuous, Policy::kStatic}) {
+    EngineOptions o = test::options(1);
+    o.policy = policy, o.static_wait_ms = 0;
+    auto engine = make_engine(o);
+    const auto said = answer(*engine, test::request(1, 20, 12));
+    Request r = test::request(1, 20, 12);
+    r.allow = 2;
+    auto held = *engine->submit(r);
+    for (int i = 0; i < 10; ++i) engine->step();
+    EXPECT_TRUE(held->held());
+    auto other = *engine->submit(test::request(2, 20, 5));
+    for (int i = 0; i < 20 && !other->finished(); ++i) engine->step();
+    EXPECT_TRUE(other->finished()) << policy_name(policy);
+    EXPECT_FALSE(held->finished());
+    held->release();
+    drain(*engine);
+    EXPECT_EQ(tokens_of(*held), said);
+    EXPECT_GT(held->wait().account.preemptions, 0);
+  }
+}
+
+// Two who allow at the same time both count.
+TEST(HoldTest, NoWordIsLost) {
+  constexpr int kTimes = 50;
   auto engine = make_engine(test::options(1));
-  const auto said = answer(*engine, test::request(1, 20, 12));
-  Request r = test::request(1, 20, 12);
-  r.allow = 2;
-  auto held = *engine->submit(r);
-  for (int i = 0; i < 10; ++i) engine->step();
-  EXPECT_TRUE(held->held());
-  auto other = *engine->submit(test::request(2, 20, 5));
-  for (int i = 0; i < 20 && !other->finished(); ++i) engine->step();
-  EXPECT_TRUE(other->finished());
-  EXPECT_FALSE(held->finished());
-  held->release();
-  drain(*engine);
-  EXPECT_EQ(tokens_of(*held), said);
-  EXPECT_GT(held->wait().account.preemptions, 0);
+  for (int i = 0; i < 40; ++i) {
+    Request r = test::request(1, 4, 200);
+    r.allow = 0;
+    auto held = *engine->submit(r);
+    std::atomic<int> there{0};
+    auto allow = [&] {
+      ++there;
+      while (there < 2) continue;
+      for (int k = 0; k < kTimes; ++k) held->allow(1);
+    };
+    std::thread other(allow);
+    allow();
+    other.join();
+    for (int k = 0; k < 2 * kTimes + 10; ++k) engine->step();
+    EXPECT_EQ(held->drawn(), 2 * kTimes);
+    held->cancel();
+    drain(*engine);
+  }
 }
 
 TEST(HoldTest, NotForEver) {

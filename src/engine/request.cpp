@@ -41,9 +41,12 @@ const std::map<int, std::vector<float>>& TokenStream::logits() {
 
 void TokenStream::allow(int more) {
   constexpr std::int64_t kMost = 1 << 30;
-  const std::int64_t had = allowed() < 0 ? drawn() : allowed();
-  const std::int64_t now = more == 0 ? drawn() : std::min(had + more, kMost);
-  allowed_.store(static_cast<int>(now), std::memory_order_relaxed);
+  int had = allowed();
+  std::int64_t now = 0;
+  do {
+    const int from = had < 0 ? drawn() : had;
+    now = more == 0 ? drawn() : std::min(std::int64_t{from} + more, kMost);
+  } while (!allowed_.compare_exchange_weak(had, static_cast<int>(now), std::memory_order_relaxed));
 }
 
 bool TokenStream::finished() const {

@@ -123,15 +123,23 @@ void Scheduler::end_overdue(Clock::time_point now) {
 // ---- admission
 
 bool Scheduler::batch_is_full(Clock::time_point now) const {
-  if (queue_.size() >= plan_.sequences) return true;
-  for (const auto& s : queue_.waiting())
+  int ready = 0;
+  for (const auto& s : queue_.waiting()) {
+    if (s->paused()) continue;
     if (now - s->submitted >= std::chrono::milliseconds(options_.static_wait_ms)) return true;
-  return false;
+    ++ready;
+  }
+  return ready >= plan_.sequences;
+}
+
+// Nobody waits for one that its reader holds, or is slow to read.
+bool Scheduler::batch_runs() const {
+  return std::any_of(running_.begin(), running_.end(), [](const auto& s) { return !s->paused(); });
 }
 
 void Scheduler::admit(Clock::time_point now) {
   blocked_ = {};
-  if (options_.policy == Policy::kStatic && (!running_.empty() || !batch_is_full(now))) {
+  if (options_.policy == Policy::kStatic && (batch_runs() || !batch_is_full(now))) {
     if (Sequence* s = queue_.best(now)) block(*s, Wait::kPolicy, now);
     return;
   }

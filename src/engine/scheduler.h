@@ -85,6 +85,7 @@ class Scheduler {
   // Admission.
   void admit(Clock::time_point now);
   bool batch_is_full(Clock::time_point now) const;
+  bool batch_runs() const;
   bool place(Sequence& s);
   bool fits(const Sequence& s);
   void block(Sequence& s, Wait reason, Clock::time_point now);
