@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/records.h"
 #include "kernels/counting.h"
 #include "models/model.h"
 
@@ -113,6 +114,24 @@ Result<MemoryPlan> plan_cache(const Model& model, const Device& device,
   return plan;
 }
 
+namespace {
+
+// A step of all sequences must fit into the log of steps.
+Status check_log(const EngineOptions& options) {
+  const auto fits = [&](int mib) {
+    return Records::fits(options.sequences, static_cast<std::int64_t>(mib) << 20);
+  };
+  int least = options.trace_mib;
+  while (!fits(least)) ++least;
+  if (least == options.trace_mib) return Ok{};
+  return make_error(ErrorCode::kInvalid,
+                    "MiB of the step log (--trace-mib): found {}, allowed 0 or from {} on with {} "
+                    "sequences",
+                    options.trace_mib, least, options.sequences);
+}
+
+}  // namespace
+
 Result<MemoryPlan> plan_memory(const ModelFile& file, const Device& device, EngineOptions& options,
                                ModelInfo* info) {
   VT_RETURN_IF_ERROR(check_options(options));
@@ -131,6 +150,7 @@ Result<MemoryPlan> plan_memory(const ModelFile& file, const Device& device, Engi
                  probe.kv_bytes_per_token, context);
   }
   VT_TRY(MemoryPlan plan, plan_cache(*model, device, options, context));
+  VT_RETURN_IF_ERROR(check_log(options));
   for (const TensorInfo& t : file.tensors())
     plan.file_bytes += static_cast<std::int64_t>(t.data.size());
   if (info != nullptr) *info = model->info();

@@ -14,6 +14,11 @@ namespace {
 constexpr std::size_t kPageBytes = 32, kEntryBytes = 72, kOtherBytes = 4096;
 constexpr std::size_t kMostPages = 16384;
 
+// With all of its entries.
+std::size_t step_bytes(int sequences) {
+  return kOtherBytes + kEntryBytes * static_cast<std::size_t>(sequences);
+}
+
 std::string random_epoch() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
@@ -35,12 +40,15 @@ void take(std::vector<T>& out, const std::vector<T>& list, std::size_t from, std
 
 }  // namespace
 
+bool Records::fits(int sequences, std::int64_t bytes) {
+  return bytes <= 0 || step_bytes(sequences) < StepLog::most_of(bytes);
+}
+
 Records::Records(int sequences, std::int64_t bytes) : log_(bytes), epoch_(random_epoch()) {
   if (!log_.on()) return;
-  // A step with all of its entries fits; pages get what is left.
-  const std::size_t step = kOtherBytes + kEntryBytes * static_cast<std::size_t>(sequences);
-  VT_CHECK(step < log_.most(), "{} sequences and a log of {} bytes", sequences, bytes);
-  most_pages_ = std::min(kMostPages, (log_.most() - step) / kPageBytes);
+  VT_CHECK(fits(sequences, bytes), "{} sequences and a log of {} bytes", sequences, bytes);
+  // Pages get what is left.
+  most_pages_ = std::min(kMostPages, (log_.most() - step_bytes(sequences)) / kPageBytes);
   part_.preempt.reserve(2 * static_cast<std::size_t>(sequences));
   part_.admit.reserve(2 * static_cast<std::size_t>(sequences));
   part_.pages.reserve(most_pages_);

@@ -21,7 +21,9 @@ struct Sequence;
 
 class Records {
  public:
-  // A log of `bytes` for steps of up to `sequences`. 0: nothing is kept.
+  // Whether a step of `sequences` fits into a log of `bytes`.
+  static bool fits(int sequences, std::int64_t bytes);
+  // A log of `bytes` for steps of up to `sequences`, which fit. 0: nothing is kept.
   Records(int sequences, std::int64_t bytes);
   // Changes of pages that can be told at once.
   std::size_t most_pages() const { return most_pages_; }

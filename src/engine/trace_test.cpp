@@ -206,6 +206,20 @@ TEST(Trace, SaysWhereChangesOfPagesAreNotTold) {
   EXPECT_EQ(lost(), 0);
 }
 
+// Said when the engine is planned, before anything is loaded.
+TEST(Trace, ALogThatHasNoRoomForAStepIsRefused) {
+  EngineOptions o = options(4096);
+  o.kv_tokens = kContext, o.trace_mib = 1;
+  auto made = Engine::create(model(false), o);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(
+      made.error().message,
+      "MiB of the step log (--trace-mib): found 1, allowed 0 or from 2 on with 4096 sequences");
+  o.sequences = 3000;
+  EXPECT_TRUE(Engine::create(model(false), o).ok());
+}
+
 TEST(Trace, OffItKeepsNothingAndTheEngineRuns) {
   EngineOptions o = options(2);
   o.trace_mib = 0;

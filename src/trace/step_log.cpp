@@ -1,6 +1,5 @@
 #include "trace/step_log.h"
 
-#include <bit>
 #include <cstdlib>
 #include <new>
 
@@ -16,7 +15,7 @@ void StepLog::Free::operator()(std::uint64_t* words) const { std::free(words); }
 
 StepLog::StepLog(std::int64_t bytes) {
   if (bytes <= 0) return;
-  capacity_ = std::bit_ceil(static_cast<std::size_t>(bytes) / sizeof(std::uint64_t));
+  capacity_ = capacity_of(bytes);
   auto take = [](std::size_t words) {
     auto* out = static_cast<std::uint64_t*>(std::calloc(words, sizeof(std::uint64_t)));
     if (out == nullptr) throw std::bad_alloc();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,7 +27,10 @@ class StepLog {
   // 0 bytes: it keeps nothing. Memory is taken page by page, when it is first written to.
   explicit StepLog(std::int64_t bytes);
   bool on() const { return capacity_ > 0; }
-  // Bytes that one event may have at most.
+  // Bytes that one event may have at most, in a log of `bytes` and in this one.
+  static std::size_t most_of(std::int64_t bytes) {
+    return bytes > 0 ? capacity_of(bytes) / 4 * sizeof(std::uint64_t) : 0;
+  }
   std::size_t most() const { return capacity_ / 4 * sizeof(std::uint64_t); }
 
   // ---- The thread that appends.
@@ -73,6 +77,9 @@ class StepLog {
     EventKind kind;
     std::size_t words;
   };
+  static std::size_t capacity_of(std::int64_t bytes) {
+    return std::bit_ceil(static_cast<std::size_t>(bytes) / sizeof(std::uint64_t));
+  }
   std::uint64_t load(std::uint64_t at) const;
   void store(std::uint64_t at, std::uint64_t word);
   bool kept(std::uint64_t at) const { return oldest_.load(std::memory_order_acquire) <= at; }
