@@ -108,8 +108,11 @@ describe('prices', () => {
     expect(works.of.wasted).toEqual({rows: 3, ns: 60, flops: 30, weights: 600, kvRead: 6, kvWrite: 9});
     expect(works.of.input.ns).toBe(61 + 41);
     expect(sum).toEqual({rows: 14, ns: 212, flops: 140, weights: 800 + 500 + 1000, kvRead: 35, kvWrite: 42});
-    expect(works.timed).toBe(true);
-    expect(workOf(steps, 8)).toMatchObject({steps: 0, timed: false});
+    expect(workOf(steps, 8).steps).toBe(0);
+    expect(totalOf(workOf(steps, 8)).ns).toBe(0);
+  });
+  test('steps that do not say how their time is divided are refused, not counted as nothing', () => {
+    expect(() => json(4, {prefill: 0, decode: 1}, [[7, 0, 'decode', 9, 1, true, 10, 9, 3]])).toThrow('9 columns of 13');
   });
   test('money is tokens by price, and time by what an hour costs', () => {
     const a = {prompt_tokens: 1000, cached_tokens: 600, completion_tokens: 50, prefill_ms: 20, decode_ms: 30} as Account;
@@ -118,8 +121,8 @@ describe('prices', () => {
     expect(bill.sum).toBeCloseTo(0.0008 + 0.0003 + 0.0004, 12);
     expect(bill.input + bill.cached + bill.output).toBe(bill.sum);
     expect(costOf(3600e9, 3)).toBeCloseTo(3, 12);
-    expect(timesOf(a)).toEqual({ns: {input: 20e6, output: 30e6, wasted: 0}, divided: false});
-    expect(timesOf({...a, shares: {input_ns: 1, output_ns: 2, wasted_ns: 3}})).toEqual({ns: {input: 1, output: 2, wasted: 3}, divided: true});
+    expect(timesOf(a)).toEqual({ns: {input: 20e6, cached: NaN, output: 30e6, wasted: 0}, divided: false});
+    expect(timesOf({...a, shares: {input_ns: 1, cached_ns: 4, output_ns: 2, wasted_ns: 3}})).toEqual({ns: {input: 1, cached: 4, output: 2, wasted: 3}, divided: true});
   });
   test('small sums of money keep three digits', () => {
     expect(plain(0.0000556, 'money')).toBe('0.0000556');

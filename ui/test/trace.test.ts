@@ -227,9 +227,12 @@ describe('steps and files', () => {
     expect(stepJson(packStep(json))).toMatchObject(json);
     expect(endOf(packStep(json))).toBe(9);
   });
-  test('of a server before the stream: without what it did not tell', () => {
-    const packed = packStep({step: 4, start_ns: 5, wall_ns: 2, entries: [[1, 0, 'decode', 0, 1, true, 5, 6, 7]]});
-    expect([packed.head[H.n], endOf(packed), packed.entries[E.kept], packed.entries[E.drawn], packed.entries.length]).toEqual([4, 7, 1, 1, kEntry]);
+  test('of /api/steps: every column of an entry, none made up', () => {
+    const entry = [1, 0, 'decode', 9, 4, true, 5, 6, 7, 8, 2, 3, 3];
+    const packed = packStep({step: 4, start_ns: 5, wall_ns: 2, padding_share_ns: 11, entries: [entry]});
+    expect([packed.head[H.n], endOf(packed), packed.head[H.paddingShare], packed.entries.length]).toEqual([4, 7, 11, kEntry]);
+    expect([...packed.entries]).toEqual([1, 0, 1, 9, 4, 1, 5, 6, 7, 8, 2, 3, 3]);
+    expect(() => packStep({step: 4, entries: [entry.slice(0, 9)]})).toThrow('9 columns of 13');
   });
   test('lines of a recording, flat or nested; broken ones say so', () => {
     expect(decodeLine('{"event":"end","seq":3,"at_ns":5,"req":1,"reason":"stop"}')).toMatchObject({kind: 'event', event: {kind: 'end', seq: 3, req: 1}});

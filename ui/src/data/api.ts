@@ -40,11 +40,21 @@ export type Stamps = Record<
 export type LifeKind =
   | 'read' | 'parse' | 'template' | 'tokenize' | 'compile' | 'handoff' | 'queue' | 'prefill' | 'decode'
   | 'sat_out' | 'preempted' | 'paused' | 'between' | 'write';
+// A request: its number for operators, else its label; null: another key's.
+export type Who = number | string | null;
+export interface About {
+  reason?: string;
+  behind?: Who[];
+  by?: Who;
+  sum_of?: number; // parts that were too many to keep
+  ran?: [Who, number, number, number][]; // meanwhile: whose steps, ns, rows prefilled, rows decoded
+}
 // Kind, start, length (ns), and what it was about.
-export type LifePart = [LifeKind, number, number, Record<string, unknown> | null];
+export type LifePart = [LifeKind, number, number, About | null];
 
 export interface Account {
   id?: number;
+  parent?: number; // of a fork
   label: string;
   tenant: string;
   choice: number;
@@ -79,7 +89,7 @@ export interface Account {
   bytes_out?: number;
   life?: LifePart[];
   why?: string[];
-  shares?: {input_ns: number; cached_ns?: number; output_ns: number; wasted_ns: number};
+  shares?: {input_ns: number; cached_ns: number; output_ns: number; wasted_ns: number};
   written?: boolean; // once it has ended: nothing of its answer is still to go out
   state: string;
   finish_reason?: string;

@@ -101,12 +101,11 @@ export function packStep(json: Json): PackedStep {
   const entries = new Float64Array(told.length * kEntry);
   told.forEach((entry, i) => {
     const at = i * kEntry;
+    if (entry.length < kEntry) throw new Error(`An entry of step ${head[H.n]} has ${entry.length} columns of ${kEntry}: the server is older than this page.`);
     for (let k = 0; k < kEntry; ++k) {
       const value = entry[k];
       entries[at + k] = k === E.decode ? Number(value !== 'prefill') : k === E.sampled ? Number(Boolean(value)) : num(value);
     }
-    if (entry.length <= E.kept) entries[at + E.kept] = entries[at + E.rows]!;
-    if (entry.length <= E.drawn) entries[at + E.drawn] = entries[at + E.sampled]!;
   });
   return {head, entries};
 }

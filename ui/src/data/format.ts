@@ -67,6 +67,9 @@ export function duration(ms: number): Text {
   return {digits: significant(ms / 3_600_000), unit: 'h'};
 }
 
+// Milliseconds with so many decimals: for sums that a reader may check.
+export const fixed = (ms: number, places: number): Text => ({digits: grouped(ms, places), unit: 'ms'});
+
 export function write(value: number, unit: Unit): Text {
   if (!Number.isFinite(value)) return {digits: 'unknown', unit: ''};
   switch (unit) {

@@ -14,20 +14,18 @@ export type Computed = 'input' | 'output' | 'wasted';
 export type Kind = Computed | 'cached';
 export interface Works {
   steps: number;
-  timed: boolean; // the steps have shares of their time
   of: Record<Computed, Work>;
 }
 const none = (): Work => ({rows: 0, ns: 0, flops: 0, weights: 0, kvRead: 0, kvWrite: 0});
 
 // Of one sequence. What was computed again after a preemption is wasted, by its share of the rows.
 export function workOf(steps: readonly PackedStep[], id: number): Works {
-  const out: Works = {steps: 0, timed: false, of: {input: none(), output: none(), wasted: none()}};
+  const out: Works = {steps: 0, of: {input: none(), output: none(), wasted: none()}};
   for (const {head, entries} of steps) {
     for (let at = 0; at < entries.length; at += kEntry) {
       if (entries[at + E.req] !== id) continue;
       ++out.steps;
       const rows = entries[at + E.rows]!, again = entries[at + E.again]!, all = head[H.prefill]! + head[H.decode]!;
-      if (entries[at + E.share]! > 0) out.timed = true;
       const add = (to: Work, n: number) => {
         const part = rows > 0 ? n / rows : 0;
         to.rows += n;
@@ -74,12 +72,12 @@ export async function stepsOf(a: Account, signal?: AbortSignal): Promise<{steps:
 // ---- Time by kind.
 
 export interface Times {
-  ns: Record<Computed, number>;
+  ns: Record<Kind, number>; // cached: looking up; NaN where that is not told
   divided: boolean; // steps are divided among their sequences; false: whole steps, company included
 }
 export function timesOf(a: Account): Times {
-  if (a.shares) return {ns: {input: a.shares.input_ns, output: a.shares.output_ns, wasted: a.shares.wasted_ns}, divided: true};
-  return {ns: {input: a.prefill_ms * 1e6, output: a.decode_ms * 1e6, wasted: 0}, divided: false};
+  if (a.shares) return {ns: {input: a.shares.input_ns, cached: a.shares.cached_ns, output: a.shares.output_ns, wasted: a.shares.wasted_ns}, divided: true};
+  return {ns: {input: a.prefill_ms * 1e6, cached: NaN, output: a.decode_ms * 1e6, wasted: 0}, divided: false};
 }
 
 // ---- Money.

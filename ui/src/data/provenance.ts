@@ -183,6 +183,12 @@ export const fields = {
   'candidate.left_out': field('count', 'measured', 'Candidates that the server did not send.'),
   // A life, or two.
   'life.part': field('ms', 'measured', 'This part of its life.'),
+  'life.at': field('ms', 'computed', 'Since the request’s first byte.'),
+  'life.at_ns': field('ns', 'computed', 'Since the request’s first byte, to the nanosecond.'),
+  'life.first': field('ms', 'computed', 'Parts until the stamp of its first token, rounded so that they still sum to the whole.'),
+  'life.by': field('plain', 'measured', 'Number of the other request.'),
+  'life.rows': field('count', 'measured', 'Rows of the other request in the steps of that time.'),
+  'life.ran': field('ms', 'computed', 'The other request’s part of the steps of that time.'),
   'life.whole': field('ms', 'measured', 'From its beginning to its end, or until now.'),
   'twice.ms': field('ms', 'computed', 'Sums and differences of parts.'),
   'wire.ms': field('ms', 'measured', 'By this browser’s clock, from its record of the request.'),
@@ -230,7 +236,7 @@ export const fields = {
   'cost.million': field('money', 'computed', 'What a million such tokens would cost at this rate.'),
   'cost.billed': field('money', 'computed', 'Tokens of a thousand such requests by their price.'),
   'cost.ratio': field('number', 'computed', 'Time of an output token by the time of an input token.'),
-  'cost.saved_ms': field('ms', 'computed', 'Cached tokens at the time of a computed one.'),
+  'cost.saved_ms': field('ms', 'computed', 'Cached tokens at the time of a computed one, less looking them up.'),
   'span.message': field('plain', 'measured', 'Which message of the conversation, counted from zero.'),
 } satisfies Record<string, Field>;
 
