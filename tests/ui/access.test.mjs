@@ -21,7 +21,7 @@ for (const theme of themes)
       assert.deepEqual(await violations(page), [], "empty");
       const label = await ask(page, "Tell me a story about a fox.");
       await tokens(page).nth(2).click();
-      for (const view of [...views, `#/request/${label}`]) {
+      for (const view of [...views, `#/request/${label}`, `#/request/${label}?vs=${label}&part=3`]) {
         await visit(page, view, label);
         assert.deepEqual(await violations(page), [], view);
       }

@@ -40,9 +40,9 @@ for (const theme of themes)
       assert.deepEqual(await faults(page), [], "empty");
       const label = await ask(page, "Tell me a story about a fox.");
       await tokens(page).nth(4).click();
-      for (const view of [...views, `#/request/${label}`]) {
+      for (const view of [...views, `#/request/${label}`, `#/request/${label}?vs=${label}&part=3`]) {
         await visit(page, view, label);
-        const file = view.startsWith("#/request/") ? "one" : view.slice(2).replace(/\W+/g, "-");
+        const file = view.startsWith("#/request/") ? (view.includes("vs=") ? "two" : "one") : view.slice(2).replace(/\W+/g, "-");
         await page.screenshot({ path: `${shots}/${file}-${theme}-${width}.png`, fullPage: view !== "#/ask" });
         assert.deepEqual(await faults(page), [], view);
       }

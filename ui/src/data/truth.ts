@@ -101,7 +101,8 @@ export interface Held {
 
 const at = (label: string, what: string) => `/api/requests/${encodeURIComponent(label)}/${what}`;
 
-export const fetchTokens = (label: string, signal?: AbortSignal) => get<Kept>(at(label, 'tokens'), signal);
+const of = (choice: number) => (choice > 0 ? `?choice=${choice}` : '');
+export const fetchTokens = (label: string, signal?: AbortSignal, choice = 0) => get<Kept>(at(label, 'tokens') + of(choice), signal);
 export const fetchStages = (label: string, position: number, changed: Changed, draws: number, signal?: AbortSignal) =>
   post<Stages>(at(label, 'stages'), {position, top: 64, ...changed, ...(draws > 0 ? {draws} : {})}, signal);
 export async function fetchScan(label: string, changed: Changed, signal?: AbortSignal): Promise<Scan> {
@@ -115,7 +116,7 @@ export async function fetchScan(label: string, changed: Changed, signal?: AbortS
   return out;
 }
 export const hold = (label: string, what: {allow: number} | {release: true}, choice = 0) =>
-  post<Held>(`${at(label, 'hold')}${choice > 0 ? `?choice=${choice}` : ''}`, what);
+  post<Held>(at(label, 'hold') + of(choice), what);
 
 // Another continuation from a position of the answer on, streamed as an answer is.
 export async function fork(

@@ -38,7 +38,7 @@ export const lifetime = (a: Account): number => {
   return t?.received && t.last_write ? (t.last_write - t.received) / 1e6 : before + a.total_ms;
 };
 
-const part = (kind: LifeKind, ns: number, note?: string): Part => ({...looks[kind], value: ns / 1e6, of: 'life.part', ...(note ? {note} : {})});
+export const part = (kind: LifeKind, ns: number): Part => ({...looks[kind], value: ns / 1e6, of: 'life.part'});
 
 export function partsOf(a: Account): Part[] {
   if (a.life) return [...kindsOf(a.life)].map(([kind, ns]) => part(kind, ns));
@@ -66,8 +66,8 @@ export function spansOf(a: Account): Part[] | null {
     {...spanLooks.write, value: t.ended ? ms(t.ended, t.last_write || t.ended) : 0, of: 'life.part'},
   ];
 }
-// One after the other, as they came.
-export const trackOf = (a: Account): Part[] | undefined => a.life?.map(([kind, , ns]) => part(kind, ns));
+// Its first byte, by the clock of its steps.
+export const zeroOf = (a: Account): number => a.life?.[0]?.[1] ?? (a.stamps?.received || (a.stamps?.submitted ?? 0));
 
 // Time per token after the first; of what runs, until now.
 export const tpot = (a: Account): number | undefined => {
@@ -79,14 +79,14 @@ export const stepMs = (s: StepOfRequest) => s.plan_ms + s.forward_ms + s.sample_
 
 export interface Placed {
   step: StepOfRequest;
-  start: number; // ms since the first step
+  start: number; // ms since `zero`
   ms: number; // until the step's end
 }
 
-// With the time before a step that belongs to it, where that is told.
-export function placed(steps: readonly StepOfRequest[]): Placed[] {
+// With the time before a step that belongs to it, where that is told. `zero`: ns; default: the first step.
+export function placed(steps: readonly StepOfRequest[], zero = NaN): Placed[] {
   const from = (s: StepOfRequest) => (s.end_ns !== undefined && s.wall_ns !== undefined ? s.end_ns - s.wall_ns : s.start_ns);
-  const zero = steps[0] ? from(steps[0]) : 0;
+  if (Number.isNaN(zero)) zero = steps[0] ? from(steps[0]) : 0;
   return steps.map((step) => ({step, start: (from(step) - zero) / 1e6, ms: step.wall_ns !== undefined ? step.wall_ns / 1e6 : stepMs(step)}));
 }
 
