@@ -1,4 +1,6 @@
 import {vitePreprocess} from '@sveltejs/vite-plugin-svelte';
 
-// Names of scopes are short, since they stand at every element.
-export default {preprocess: vitePreprocess(), compilerOptions: {runes: true, cssHash: ({hash, css}) => `s${hash(css).slice(0, 4)}`}};
+// Short names of classes, for the limits of size; five digits of a hash do not meet among some hundred components.
+const cssHash = ({hash, css, filename}) => `s${hash(filename + css).slice(0, 5)}`;
+
+export default {preprocess: vitePreprocess(), compilerOptions: {runes: true, discloseVersion: false, cssHash}};
