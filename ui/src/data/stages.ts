@@ -84,10 +84,10 @@ export function changes(own: Setup, now: Setup): Changed {
 }
 export const same = (changed: Changed): boolean => !changed.sampling && !changed.samplers;
 
-// In the address: set=temperature:0.5,top_k:40 and order=top_k,temperature.
+// In the address: set=temperature:0.5,top_k:40 and order=top_k,temperature; order=none: all are left out.
 export function writeSetup(own: Setup, now: Setup): {set: string; order: string} {
   const {sampling = {}, samplers = []} = changes(own, now);
-  return {set: Object.entries(sampling).map(([name, value]) => `${name}:${value}`).join(), order: samplers.join()};
+  return {set: Object.entries(sampling).map(([name, value]) => `${name}:${value}`).join(), order: now.order.length ? samplers.join() : 'none'};
 }
 export function readSetup(own: Setup, set: string, order: string): Setup {
   const values = {...own.values};
@@ -96,7 +96,7 @@ export function readSetup(own: Setup, set: string, order: string): Setup {
     if (name in values && value !== '' && Number.isFinite(Number(value))) values[name] = Number(value);
   }
   const names = order.split(',').filter((name, i, all) => own.order.includes(name) && all.indexOf(name) === i);
-  return {values, order: names.length ? names : [...own.order]};
+  return {values, order: names.length || order === 'none' ? names : [...own.order]};
 }
 
 export function moved(order: readonly string[], name: string, by: 1 | -1): string[] {
