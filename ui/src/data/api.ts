@@ -163,6 +163,9 @@ export interface Info {
     total_bytes: number;
     constraint_cache_bytes_most: number;
     tokenizer_cache_bytes_most: number;
+    record_bytes_most?: number;
+    logit_rows_bytes_most?: number;
+    trace_bytes?: number;
     groups: {layers: number; window?: number; kv_heads?: number; key_width?: number; value_width?: number; pages: number; spare_pages?: number; pages_per_sequence: number; page_bytes: number}[];
   };
 }
