@@ -29,7 +29,7 @@ describe('the URL', () => {
 
 describe('an answer', () => {
   test('joins tokens that end inside a character', async () => {
-    const {joined} = await import('../src/data/conversation.svelte');
+    const {joined} = await import('../src/data/format');
     const token = (text: string, bytes: number[] | null) => ({text, bytes, logprob: 0, top: [], at: 0});
     expect(joined([token('a', [97]), token('\ufffd', [0xf0, 0x9f]), token('\ufffd', [0xa6, 0x8a])])).toBe('a🦊');
     expect(joined([token('a', null), token(' b', null)])).toBe('a b');

@@ -13,7 +13,7 @@ export interface Branch {
   usage: Usage | null;
 }
 
-export const tokenOf = (t: KeptToken): Token => ({text: t.text, bytes: t.bytes, logprob: t.logprob ?? NaN, top: [], at: 0});
+export const tokenOf = (t: KeptToken): Token => ({text: t.text, bytes: t.bytes, logprob: t.logprob ?? NaN, top: [], at: 0, kind: t.kind});
 export const outputOf = (kept: Kept): KeptToken[] => kept.tokens.slice(kept.prompt_tokens);
 // With the token that ended it, which was drawn like the others.
 export const drawnOf = (kept: Kept): KeptToken[] =>

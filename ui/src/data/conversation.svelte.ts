@@ -1,20 +1,22 @@
-// What was asked and answered in this tab. The server keeps no texts, so a reload finds them here, by
-// the name of the request in the URL.
-import {get, saidBy, type Account} from './api';
-import {grow, idOf, type Branch} from './branch';
+// What was asked and answered in this tab. A reload finds it here, by the name of the request in the URL; what
+// another tab asked, the server may have recorded.
+import {ApiError, get, saidBy, type Account} from './api';
+import {grow, idOf, outputOf, tokenOf, type Branch} from './branch';
+import {joined} from './format';
 import {generate, type Asked, type Message, type Settings, type Token, type Usage} from './generate';
 import {live} from './live.svelte';
-import {fetchTokens, hold} from './truth';
+import {fetchTokens, hold, type Kept} from './truth';
 
 export interface Turn {
   role: 'user' | 'assistant';
-  content: string; // of the user; an answer's text is its tokens'
+  content: string; // of an answer: without reasoning and calls; empty: its tokens'
   tokens: Token[];
   label: string;
   reason: string; // why it ended; empty while it runs
   error: string;
   usage: Usage | null;
   recorded?: boolean; // the server keeps its tokens
+  elsewhere?: boolean; // it runs, and another page asked for it
   forks?: Branch[];
 }
 
@@ -26,17 +28,7 @@ const kMostStored = 2 << 20;
 
 export type Mode = 'chat' | 'raw';
 
-export const textOf = (turn: Turn): string =>
-  turn.role === 'user' ? turn.content : joined(turn.tokens);
-
-// Tokens that end inside a character have their bytes; the others their text.
-export function joined(tokens: readonly Token[]): string {
-  if (tokens.every((t) => !t.text.includes('\ufffd') || !t.bytes)) return tokens.map((t) => t.text).join('');
-  const encoder = new TextEncoder();
-  const bytes: number[] = [];
-  for (const t of tokens) bytes.push(...(t.bytes ?? encoder.encode(t.text)));
-  return new TextDecoder().decode(new Uint8Array(bytes));
-}
+export const textOf = (turn: Turn): string => turn.content || joined(turn.tokens);
 
 class Conversation {
   mode = $state<Mode>('chat');
@@ -47,6 +39,8 @@ class Conversation {
   stepwise = $state(false); // the next answer begins paused after its first token
   held = $state(false);
   trouble = $state(''); // why a fork or a pause did not work
+  opening = $state(''); // the request that the server is asked for
+  missing = $state.raw<{label: string; why: string} | null>(null); // the one that could not be opened
   private stopper: AbortController | null = null;
   private forking = new Set<AbortController>();
 
@@ -54,12 +48,27 @@ class Conversation {
     return this.turns.findLast((turn) => turn.label !== '')?.label ?? '';
   }
 
+  // Where the tokens of a request are: its turn, and which fork of it; -1: the answer itself.
+  find(label: string): {turn: number; branch: number} | null {
+    if (label === '') return null;
+    for (const [turn, {label: own, forks}] of this.turns.entries()) {
+      if (label === own) return {turn, branch: -1};
+      const branch = forks?.findIndex((fork) => fork.label === label) ?? -1;
+      if (branch >= 0) return {turn, branch};
+    }
+    return null;
+  }
+
   asked(typed: string): Asked {
-    if (this.mode === 'raw') return {kind: 'raw', prompt: typed};
-    const messages: Message[] = this.turns
-      .filter((turn) => !turn.error && (turn.role === 'user' || turn.tokens.length > 0))
-      .map((turn) => ({role: turn.role, content: textOf(turn)}));
-    return {kind: 'chat', messages: [...messages, {role: 'user', content: typed}]};
+    return this.mode === 'raw' ? {kind: 'raw', prompt: typed} : {kind: 'chat', messages: [...this.said(this.turns), {role: 'user', content: typed}]};
+  }
+  // What the answer at that place was an answer to.
+  askedAt(turn: number): Asked {
+    const before = this.turns.slice(0, turn);
+    return this.mode === 'raw' ? {kind: 'raw', prompt: before.at(-1)?.content ?? ''} : {kind: 'chat', messages: this.said(before)};
+  }
+  private said(turns: readonly Turn[]): Message[] {
+    return turns.filter((turn) => !turn.error && (turn.role === 'user' || textOf(turn) !== '')).map((turn) => ({role: turn.role, content: textOf(turn)}));
   }
 
   async send(typed: string, begun: (label: string) => void) {
@@ -83,6 +92,7 @@ class Conversation {
       });
     };
     this.account = null;
+    this.missing = null;
     this.sending = true;
     this.held = Boolean(answer.recorded && this.stepwise);
     this.trouble = '';
@@ -94,8 +104,9 @@ class Conversation {
         clean(this.settings),
         answer.recorded ? {record: true, ...(this.stepwise ? {allow: 1} : {})} : {},
         {
-          begun: (label) => ((answer.label = label), begun(label), show()),
+          begun: (label) => ((answer.label = label), put(), begun(label)),
           tokens: (tokens) => ((answer.tokens = [...answer.tokens, ...tokens]), show()),
+          said: (text) => (answer.content += text),
           ended: (reason) => ((answer.reason = reason), show()),
           usage: (usage) => ((answer.usage = usage), show()),
         },
@@ -107,6 +118,12 @@ class Conversation {
     }
     if (this.stopper !== stopper) return;
     this.sending = this.held = false;
+    // What a frame of the stream brings need not be of one kind; the server knows of each token.
+    if (answer.recorded && answer.label && (answer.usage?.reasoning || answer.tokens.some((t) => t.kind))) {
+      const kept = await fetchTokens(answer.label).catch(() => null);
+      const drawn = kept ? outputOf(kept) : [];
+      answer.tokens = answer.tokens.map((t, i) => ({...t, kind: drawn[i]?.kind ?? t.kind ?? 'output'}));
+    }
     put();
     this.store();
     await this.fetchAccount();
@@ -167,32 +184,70 @@ class Conversation {
     this.stopper?.abort();
   }
   clear() {
+    this.leave();
+    sessionStorage.removeItem(kStore);
+  }
+  private leave() {
     this.stop();
     this.stopper = null;
     for (const one of this.forking) one.abort();
     this.forking.clear();
     this.sending = this.held = false;
-    this.trouble = '';
+    this.trouble = this.opening = '';
+    this.missing = null;
     this.turns = [];
     this.account = null;
-    sessionStorage.removeItem(kStore);
   }
   dropOldest() {
     this.turns = this.turns.slice(2);
     this.store();
   }
 
-  // What a reload left: of that request, or nothing.
-  restore(label: string) {
-    if (this.turns.length || !label) return;
+  // The conversation of that request, as a reload left it, or else as the server recorded it.
+  async open(label: string) {
+    if (this.opening === label || this.missing?.label === label) return;
+    this.leave();
+    if (this.restore(label)) return;
+    this.opening = label;
+    try {
+      for (let before: Turn[] | null = null; this.opening === label; ) {
+        const kept = await fetchTokens(label);
+        before ??= await this.before(kept);
+        if (this.opening !== label) return;
+        this.turns = [...before, answerOf(kept)];
+        if (kept.state === 'ended') break;
+        await new Promise((done) => setTimeout(done, 300));
+      }
+      if (this.opening !== label) return;
+      this.opening = '';
+      await this.fetchAccount();
+    } catch (error) {
+      if (this.opening !== label) return;
+      this.opening = '';
+      if (!(error instanceof ApiError && error.status === 401)) this.missing = {label, why: saidBy(error)};
+    }
+  }
+  // Its turns before the answer.
+  private async before(kept: Kept): Promise<Turn[]> {
+    const messages = kept.chat ? await (await import('../fig/beside')).messagesOf(kept) : null;
+    this.mode = messages ? 'chat' : 'raw';
+    const prompt = kept.tokens.slice(0, kept.prompt_tokens);
+    const turn: Turn = {role: 'user', content: '', tokens: [], label: '', reason: '', error: '', usage: null};
+    if (!messages) return [{...turn, content: joined(kept.chat ? prompt : prompt.filter((t) => !t.special))}];
+    return messages.map(({role, content}) => ({...turn, role: role as Turn['role'], content}));
+  }
+
+  private restore(label: string): boolean {
     try {
       const kept = JSON.parse(sessionStorage.getItem(kStore) ?? 'null') as {mode: Mode; turns: Turn[]} | null;
-      if (!kept?.turns.some((turn) => turn.label === label)) return;
+      if (!kept?.turns.some((turn) => turn.label === label || turn.forks?.some((fork) => fork.label === label))) return false;
       this.mode = kept.mode;
       this.turns = kept.turns;
       void this.fetchAccount();
+      return true;
     } catch {
       sessionStorage.removeItem(kStore);
+      return false;
     }
   }
 
@@ -220,6 +275,24 @@ class Conversation {
       await new Promise((done) => setTimeout(done, 100));
     }
   }
+}
+
+function answerOf(kept: Kept): Turn {
+  const drawn = outputOf(kept), prompt = kept.tokens.slice(0, kept.prompt_tokens);
+  const count = (tokens: Kept['tokens'], kind: string) => tokens.filter((t) => t.kind === kind).length;
+  const start = drawn.find((t) => t.at_ns)?.at_ns ?? 0, ended = kept.state === 'ended';
+  return {
+    role: 'assistant',
+    content: joined(drawn.filter((t) => t.kind === 'output')),
+    // Later than nothing, so that the first has a time too.
+    tokens: drawn.map((t) => ({...tokenOf(t), at: t.at_ns ? 1 + (t.at_ns - start) / 1e6 : 0, drawn: true})),
+    label: kept.label,
+    reason: ended ? (kept.finish_reason ?? 'stop') : '',
+    error: '',
+    usage: ended ? {prompt: kept.prompt_tokens, cached: count(prompt, 'cached'), output: drawn.length, reasoning: count(drawn, 'reasoning')} : null,
+    recorded: true,
+    elsewhere: !ended,
+  };
 }
 
 function clean(settings: Settings): Settings {

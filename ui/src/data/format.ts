@@ -144,3 +144,12 @@ export function tokenText(text: string, bytes: number[] | null | undefined): str
   if (bytes && text.includes('\ufffd')) return bytes.map((b) => `⟨${b.toString(16).padStart(2, '0')}⟩`).join('');
   return pictured(text);
 }
+
+// Tokens that end inside a character have their bytes; the others their text.
+export function joined(tokens: readonly {text: string; bytes: number[] | null}[]): string {
+  if (tokens.every((t) => !t.text.includes('\ufffd') || !t.bytes)) return tokens.map((t) => t.text).join('');
+  const encoder = new TextEncoder();
+  const bytes: number[] = [];
+  for (const t of tokens) bytes.push(...(t.bytes ?? encoder.encode(t.text)));
+  return new TextDecoder().decode(new Uint8Array(bytes));
+}

@@ -8,9 +8,13 @@ export interface Alternative {
   logprob: number;
 }
 
+export type Kind = 'input' | 'cached' | 'output' | 'reasoning' | 'tool';
+
 export interface Token extends Alternative {
   top: Alternative[];
   at: number; // ms since Send, by this browser
+  kind?: Kind; // none: output
+  drawn?: boolean; // `at` is by the server's clock, since it came: of what was recorded
 }
 
 export interface Usage {
@@ -32,6 +36,7 @@ export interface Settings {
   min_p?: number;
   seed?: number;
   max_tokens?: number;
+  [parameter: string]: number | undefined; // what else a preset sets
 }
 
 export type Asked = {kind: 'chat'; messages: Message[]} | {kind: 'raw'; prompt: string};
@@ -39,6 +44,7 @@ export type Asked = {kind: 'chat'; messages: Message[]} | {kind: 'raw'; prompt: 
 export interface Watcher {
   begun(label: string): void;
   tokens(tokens: Token[]): void;
+  said?(text: string): void; // of the answer proper
   ended(reason: string): void;
   usage(usage: Usage): void;
 }
@@ -53,7 +59,7 @@ interface Chunk {
   error?: {message: string};
   choices?: {
     text?: string;
-    delta?: {content?: string; reasoning_content?: string};
+    delta?: {content?: string; reasoning_content?: string; tool_calls?: unknown[]};
     logprobs?: {
       content?: ChatLogprob[];
       tokens?: string[];
@@ -104,6 +110,8 @@ export async function read(response: Response, start: number, watch: Watcher): P
     if (choice) {
       const tokens = tokensOf(choice, at);
       if (tokens.length) watch.tokens(tokens);
+      const text = choice.delta?.content ?? choice.text;
+      if (text) watch.said?.(text);
       if (choice.finish_reason) watch.ended(choice.finish_reason);
     }
     if (chunk.usage)
@@ -119,6 +127,7 @@ export async function read(response: Response, start: number, watch: Watcher): P
 
 export function tokensOf(choice: NonNullable<Chunk['choices']>[number], at: number): Token[] {
   const told = choice.logprobs;
+  const kind: {kind?: Kind} = choice.delta?.tool_calls ? {kind: 'tool'} : choice.delta?.reasoning_content ? {kind: 'reasoning'} : {};
   if (told?.content)
     return told.content.map((t) => ({
       text: t.token,
@@ -126,6 +135,7 @@ export function tokensOf(choice: NonNullable<Chunk['choices']>[number], at: numb
       logprob: t.logprob,
       top: t.top_logprobs.map((a) => ({text: a.token, bytes: a.bytes, logprob: a.logprob})),
       at,
+      ...kind,
     }));
   if (told?.tokens)
     return told.tokens.map((text, i) => ({

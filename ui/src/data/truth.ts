@@ -1,7 +1,7 @@
 // What the server can tell about a recorded request: its tokens, the stages of each draw on the recorded logits,
 // which tokens other parameters would have given, other continuations, and one token at a time.
 import {call, get, post} from './api';
-import {read, type Watcher} from './generate';
+import {read, type Kind, type Watcher} from './generate';
 
 export interface SamplerParam {
   name: string;
@@ -29,13 +29,16 @@ export interface KeptToken {
   text: string;
   bytes: number[];
   special?: boolean;
-  kind: 'input' | 'cached' | 'output' | 'reasoning' | 'tool';
+  kind: Kind;
   logprob?: number;
+  at_ns?: number; // when it was committed, since the process began
 }
 export interface Kept {
   label: string;
   choice: number;
   state: 'running' | 'ended';
+  finish_reason: string | null;
+  chat: boolean;
   prompt_tokens: number;
   output_tokens: number;
   begun: number; // tokens of the output that its parent said

@@ -38,7 +38,7 @@ export const lifetime = (a: Account): number => {
   return t?.received && t.last_write ? (t.last_write - t.received) / 1e6 : before + a.total_ms;
 };
 
-export const part = (kind: LifeKind, ns: number): Part => ({...looks[kind], value: ns / 1e6, of: 'life.part'});
+export const part = (kind: LifeKind, ns: number, note?: string): Part => ({...looks[kind], value: ns / 1e6, of: 'life.part', ...(note ? {note} : {})});
 
 export function partsOf(a: Account): Part[] {
   if (a.life) return [...kindsOf(a.life)].map(([kind, ns]) => part(kind, ns));
