@@ -71,6 +71,7 @@ export const fields = {
   'step.sequences': field('count', 'measured', 'Sequences in the step, this one included.'),
   'step.all_rows': field('count', 'measured', 'Rows of all sequences in the step.'),
   'step.others': field('count', 'measured', 'Other sequences in the step.'),
+  'station.before': field('ms', 'computed', 'From the request’s first byte to the beginning of the step that drew the token.'),
   'station.whole': field('ms', 'computed', 'From the request’s first byte to the end of the step that drew the token: all stations together.'),
   'token.drawn_ms': field('ms', 'measured', 'Between the steps that drew it and the token before it, by the server’s clock.'),
   'step.lost': field('steps', 'computed', 'Numbers missing between the steps that were fetched.'),

@@ -12,13 +12,18 @@ export function stationsOf(a: Account, position: number): {step: StepOfRequest; 
   const earlier = kindsOf(a.life.filter(([, start]) => start < begins).map(([kind, start, ns, about]): LifePart => [kind, start, Math.min(ns, begins - start), about]));
   // Of parts that were summed up it is not known when they were.
   const exact = Math.abs([...earlier.values()].reduce((sum, ns) => sum + ns, 0) - (begins - from)) < 1;
-  const before = exact ? [...earlier].map(([kind, ns]) => part(kind, ns)) : [{...part('between', begins - from), name: 'before'}];
-  const within: Part[] = [
-    {name: 'plan', value: step.plan_ms, of: 'step.plan_ms', colour: 'waiting'},
-    {name: 'layers', value: step.forward_ms, of: 'step.forward_ms', colour: step.phase},
-    {name: 'logits, draw', value: step.sample_ms, of: 'step.sample_ms', colour: 'probe'},
-    {name: 'commit', value: step.commit_ms, of: 'step.commit_ms', colour: 'cached'},
-    {name: 'waits', value: Math.max(0, step.wall_ns / 1e6 - stepMs(step)), of: 'step.between_ms', colour: 'free'},
-  ];
+  const before = exact ? [...earlier].map(([kind, ns]) => part(kind, ns)) : [{...part('between', begins - from), name: 'before its step'}];
+  const wall = step.wall_ns / 1e6, rest = wall - stepMs(step);
+  // Where steps overlap on a device, the parts of one may be longer than itself.
+  const within: Part[] =
+    rest < 0
+      ? [{name: 'its step', value: wall, of: 'step.wall_ms', colour: step.phase}]
+      : [
+          {name: 'plan', value: step.plan_ms, of: 'step.plan_ms', colour: 'probe'},
+          {name: 'layers', value: step.forward_ms, of: 'step.forward_ms', colour: 'prefill'},
+          {name: 'logits, draw', value: step.sample_ms, of: 'step.sample_ms', colour: 'decode'},
+          {name: 'commit', value: step.commit_ms, of: 'step.commit_ms', colour: 'draft'},
+          {name: 'since the last', value: rest, of: 'step.between_ms', colour: 'free'},
+        ];
   return {step, before, within, parts: [...before, ...within]};
 }
