@@ -237,3 +237,105 @@ served("from a token in Ask to its stages; without a request there is a field", 
   await page.getByText("Token 4 of").waitFor();
   await close(page);
 });
+
+served("a stage that is left out does not run, and comes back to its place", async (server) => {
+  const { label, kept } = await recorded(server, { temperature: 1.4, top_p: 0.7 });
+  const all = kept.sampling.samplers, order = all.filter((name) => name !== "top_p");
+  let place = -1, now;
+  for (let i = 0; i < kept.output_tokens && place < 0; ++i) {
+    const position = kept.prompt_tokens + i;
+    const was = await stages_of(server, label, { position });
+    now = await stages_of(server, label, { position, samplers: order });
+    if (was.stages.at(-1).kept !== now.stages.at(-1).kept) place = i;
+  }
+  assert.ok(place >= 0, "leaving it out never matters");
+  const page = await open(server, { path: bench(label, place + 1) });
+  await stages(page).waitFor();
+  const heads = () => stages(page).locator(".head strong").allTextContents();
+  const before = await heads();
+  assert.ok(before.includes("Top-p"));
+  await page.getByRole("button", { name: "Leave out Top-p" }).click();
+  await page.waitForFunction(() => ![...document.querySelectorAll(".head strong")].some((h) => h.textContent === "Top-p"));
+  await stages(page).locator(".says").filter({ hasText: `tokens ${now.stages.at(-1).kept.toLocaleString("en")} ` }).waitFor();
+  await page.waitForFunction(() => location.hash.includes("order="));
+  assert.deepEqual(new URL(page.url().replace("#/", "")).searchParams.get("order").split(","), order);
+  await page.getByRole("button", { name: "Run Top-p" }).click();
+  await page.waitForFunction(() => [...document.querySelectorAll(".head strong")].some((h) => h.textContent === "Top-p"));
+  assert.deepEqual(await heads(), before);
+  await page.waitForFunction(() => !location.hash.includes("order="));
+  // All of them, and the address still says so.
+  for (let left; (left = await page.getByRole("button", { name: /^Leave out / }).count()) > 0;) {
+    await page.getByRole("button", { name: /^Leave out / }).first().click();
+    await page.waitForFunction((n) => document.querySelectorAll("button[aria-label^='Leave out']").length < n, left);
+  }
+  await page.waitForFunction(() => location.hash.includes("order=logit_bias")); // which always runs
+  await page.reload();
+  await stages(page).waitFor();
+  assert.ok(!(await heads()).some((name) => ["Temperature", "Top-p"].includes(name)));
+  await close(page);
+});
+
+served("the chapter of the loop: sliders, a thousand draws, a scan, and a fork that is a real run", async (server) => {
+  const { label, kept } = await recorded(server);
+  const real = await recorded(server, { temperature: 0 });
+  const ids = (k) => k.tokens.slice(k.prompt_tokens).map((t) => t.id);
+  const first = ids(kept).findIndex((id, i) => id !== ids(real.kept)[i]);
+  assert.ok(first >= 0, "greedy changes nothing");
+  const page = await open(server, { path: `/#/journey/3?req=${label}` });
+  const act = page.locator("button.do");
+  const next = async () => (await page.evaluate(() => document.activeElement?.blur()), page.keyboard.press("]"));
+  await stages(page).waitFor();
+  assert.deepEqual(await page.locator(".samplers h3").allTextContents(), ["Temperature", "Top-k", "Top-p", "Min-p"]);
+  // A slider: the stages are those of the API.
+  await set(page, "Top-k", 2);
+  const told = await stages_of(server, label, { position: kept.prompt_tokens + 4, sampling: { top_k: 2 } });
+  await stages(page).locator(".says").filter({ hasText: new RegExp(`\\b${told.stages.at(-1).kept} (is|are) left`) }).waitFor();
+  await page.getByRole("button", { name: "Leave out Top-k" }).click();
+  await stages(page).locator(".head strong").filter({ hasText: "Top-k" }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "as it was" }).click();
+  await next();
+  assert.equal(await act.innerText(), "Draw a thousand times");
+  await act.click();
+  const draws = page.getByRole("figure", { name: "Drawn again and again" });
+  await draws.getByRole("button", { name: "Table" }).click();
+  const counted = await draws.locator("tbody tr td:nth-child(2)").allTextContents();
+  const { draws: expected, stages: ran } = await stages_of(server, label, { position: kept.prompt_tokens + 4, draws: 1000 });
+  assert.equal(counted.reduce((sum, cell) => sum + number(cell), 0), 1000);
+  assert.equal(number(counted[0]), expected[ran.at(-1).top[0][0]] ?? 0);
+  await next();
+  assert.equal(await act.innerText(), "Scan with a temperature of zero");
+  await act.click();
+  await page.getByText(`the first is number ${first + 1}`).waitFor();
+  await page.getByText(`Token ${first + 1}:`).waitFor();
+  assert.equal(await act.innerText(), "Fork at the first other token");
+  await act.click();
+  const fork = page.getByRole("listbox", { name: "Tokens of fork" });
+  await fork.locator("[role=option]").nth(ids(real.kept).length - 1).waitFor();
+  assert.equal((await fork.locator("[role=option]").allTextContents()).join(""), shown(real.text));
+  await close(page);
+});
+
+served("the model's view has every line of the plan, and the pages that are there", async (server) => {
+  const page = await open(server, { path: "/#/model" });
+  const { memory } = await server.json("/api/info");
+  const { pools } = await server.json("/api/snapshot");
+  const figure = page.getByRole("figure", { name: "Memory" });
+  await figure.getByText("as planned").waitFor();
+  assert.equal(pools.reduce((sum, pool, i) => sum + (pool.total + memory.groups[i].spare_pages) * pool.page_bytes, 0), memory.kv_bytes);
+  await figure.getByRole("button", { name: "Table" }).click();
+  const lines = Object.fromEntries(await figure.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [row.children[0].textContent, row.children[1].textContent])));
+  const bytes = (text) => { const [, n, unit] = text.replaceAll(",", "").match(/([\d.]+)\s*(\w+)/); return Number(n) * 1024 ** ["B", "KiB", "MiB", "GiB"].indexOf(unit); };
+  const expected = { weights: memory.packed_bytes, "KV cache": memory.kv_bytes, activations: memory.activation_bytes, together: memory.total_bytes,
+    "log of steps": memory.trace_bytes, "recorded texts, at most": memory.record_bytes_most, "rows of logits, at most": memory.logit_rows_bytes_most,
+    "compiled constraints, at most": memory.constraint_cache_bytes_most, "tokenizer’s cache, at most": memory.tokenizer_cache_bytes_most };
+  assert.deepEqual(Object.keys(lines), Object.keys(expected));
+  for (const [name, value] of Object.entries(expected)) assert.ok(Math.abs(bytes(lines[name]) - value) <= 0.005 * value, `${name}: ${lines[name]}, not ${value}`);
+  await page.getByText("What the chat template writes around messages").click();
+  const messages = ["Hello!", "Hi. What can I do for you?", "Tell me a story."].map((content, i) => ({ role: i % 2 ? "assistant" : "user", content }));
+  const { prompt } = await server.json("/apply-template", { messages });
+  await page.locator("pre").filter({ hasText: "Tell me a story." }).waitFor();
+  assert.equal(await page.locator("pre").textContent(), prompt);
+  await page.getByRole("button", { name: "Keyboard shortcuts" }).click();
+  await page.getByRole("dialog").getByRole("heading", { name: "Keys" }).waitFor();
+  await close(page);
+});

@@ -171,7 +171,6 @@ export const fields = {
   'model.vocab': field('count', 'measured', 'Tokens that the model knows, from the file.'),
   'model.context': field('tokens', 'measured', 'Positions that the model was made for, from the file.'),
   'model.parameter': field('plain', 'measured', 'As the server has it.'),
-  'memory.bytes': field('bytes', 'measured', 'Allocated when the model was loaded, as planned before.'),
   'memory.planned': field('bytes', 'computed', 'Reckoned from the model and the settings before anything was allocated.'),
   'key.limit': field('count', 'measured', 'As the server says with an answer.'),
   'key.left': field('count', 'measured', 'As the server said with the last answer to this view.'),
