@@ -52,6 +52,9 @@ describe('the way to the first token', () => {
 });
 
 describe('reasons', () => {
+  test('count one row as one', () => {
+    expect(reasonOf(['queue', 0, 1, {reason: 'step', ran: [['a', 2e6, 0, 1]]}]).slice(-3)).toEqual([' for ', ['life.rows', 1], ' row of decode']);
+  });
   test('say who was in the way, and whose name may not be told', () => {
     expect(causeSays(life[2]!)).toBe('behind request 41');
     expect(causeSays(['queue', 0, 1, {reason: 'behind', behind: [null]}])).toBe('behind another key’s request');

@@ -31,7 +31,8 @@ export function reasonOf(p: LifePart): Piece[] {
   const out = causeOf(p);
   (p[3]?.ran ?? []).forEach(([who, ns, prefilled, decoded], i) => {
     out.push(i > 0 ? ', ' : out.length > 0 ? '; meanwhile ' : 'meanwhile ', {who}, ': ', ['life.ran', ns / 1e6], ' for ', ['life.rows', prefilled + decoded]);
-    out.push(prefilled === 0 ? ' rows of decode' : decoded === 0 ? ' rows of prefill' : ' rows');
+    const rows = prefilled + decoded === 1 ? ' row' : ' rows';
+    out.push(prefilled === 0 ? `${rows} of decode` : decoded === 0 ? `${rows} of prefill` : rows);
   });
   return out;
 }
