@@ -65,9 +65,11 @@ class ApiTest : public ::testing::Test {
     return x;
   }
   // A recorded request with the label "*", for paths as routes have them.
-  void record_star() {
+  void record_star(const std::string& tenant = "") {
     FakeExchange x(io, R"({"prompt":"abc","max_tokens":8,"vitrine":{"record":true}})");
     x.mutable_request().id = "*";
+    x.mutable_request().tenant = tenant;
+    if (!tenant.empty()) x.mutable_request().rights = {.is_operator = false, .min_priority = 0};
     begin(x, "/v1/completions");
     finish();
     EXPECT_EQ(x.status, 200) << x.body;
