@@ -5,6 +5,7 @@
 
 #include "engine/engine.h"
 #include "server/api.h"
+#include "server/http/key_limits.h"
 #include "server/request/json_fields.h"
 #include "server/request/limits.h"
 #include "server/request/prompt_fields.h"
@@ -91,7 +92,6 @@ Reply company(const Api& api, const HttpRequest& http) {
                                    length, api.context));
     tokens += length;
   }
-  if (auto over = take_tokens(http, tokens)) return std::move(*over);
   // One company at a time.
   static std::mutex mutex;
   std::lock_guard lock(mutex);
@@ -99,6 +99,7 @@ Reply company(const Api& api, const HttpRequest& http) {
     const Snapshot now = api.engine->snapshot();
     return busy(std::max<std::size_t>(1, now.running.size() + now.waiting.size()));
   }
+  if (auto over = take_tokens(http, tokens)) return std::move(*over);
   json::array labels;
   std::vector<std::shared_ptr<TokenStream>> streams;
   for (Request& r : all) {
@@ -106,6 +107,7 @@ Reply company(const Api& api, const HttpRequest& http) {
     auto stream = api.engine->submit(std::move(r));
     if (!stream.ok()) {
       for (auto& each : streams) each->cancel();
+      if (http.use) http.use->settle_tokens(0);
       return refusal(api, stream.error());
     }
     streams.push_back(std::move(*stream));

@@ -1,5 +1,6 @@
 // Company: requests that fill the seats.
 #include "server/api_test_fixture.h"
+#include "server/http/key_limits.h"
 #include "server/request/limits.h"
 
 namespace vitrine::test {
@@ -86,6 +87,29 @@ TEST_F(CompanyTest, ComesOnlyWhileNothingElseRuns) {
   EXPECT_THAT(text, HasSubstr("found 1 request"));
   drain();
   EXPECT_EQ(ask(R"({"n":1})").first, 200);
+  drain();
+}
+
+TEST_F(CompanyTest, ARefusalCostsNothing) {
+  KeyLimits limits;
+  const auto ask_limited = [&] {
+    FakeExchange x(io, R"({"n":1,"max_tokens":100})");
+    HttpRequest& http = x.mutable_request();
+    http.tenant = "op", http.rights.tpm_limit = 10000;
+    std::optional<OverLimit> over;
+    http.use = limits.begin("op", http.rights, over);
+    begin(x, kCompany);
+    while (open > 0) turn();
+    Headers headers;
+    http.use->add_headers(headers);
+    return std::pair(x.status, std::stoi(headers.at(1).second));  // what remains
+  };
+  const auto [status, left] = ask_limited();
+  EXPECT_EQ(status, 200);
+  EXPECT_LT(left, 9900);
+  const auto [refused, still_left] = ask_limited();
+  EXPECT_EQ(refused, 409);
+  EXPECT_GE(still_left, left);
   drain();
 }
 
