@@ -23,7 +23,7 @@ export function stationsOf(a: Account, position: number): {step: StepOfRequest; 
           {name: 'layers', value: step.forward_ms, of: 'step.forward_ms', colour: 'prefill'},
           {name: 'logits, draw', value: step.sample_ms, of: 'step.sample_ms', colour: 'decode'},
           {name: 'commit', value: step.commit_ms, of: 'step.commit_ms', colour: 'draft'},
-          {name: 'since the last', value: rest, of: 'step.between_ms', colour: 'free'},
+          {name: 'before it', value: rest, of: 'step.between_ms', colour: 'free'},
         ];
   return {step, before, within, parts: [...before, ...within]};
 }
