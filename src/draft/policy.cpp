@@ -1,0 +1,135 @@
+#include "draft/policy.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+
+namespace vitrine {
+namespace {
+
+constexpr double kWorthwhile = 1.05;
+// What is known beforehand counts as much as this many guesses.
+constexpr double kPriorWeight = 8;
+// Each step: a half is forgotten after 32 of them for a sequence, whose text changes; after 512 for a
+// source. So one that was bad is tried again in the end.
+constexpr double kFadeSeat = 0.97857206, kFadeSource = 0.99864711;
+// Guesses that are less likely cannot pay.
+constexpr double kLeastSurvival = 0.01;
+
+// That a guess is right if those before it are, as its source says.
+double given_those_before(std::span<const Guess> guesses, int place) {
+  const double before = place > 0 ? guesses[place - 1].probability : 1;
+  return before > 0 ? std::clamp(guesses[place].probability / before, 0.0, 1.0) : 0;
+}
+
+}  // namespace
+
+double DraftPolicy::Record::ratio(double prior) const {
+  return (right + kPriorWeight * prior) / (expected + kPriorWeight);
+}
+
+void DraftPolicy::Record::fade(double factor) {
+  right *= factor;
+  expected *= factor;
+}
+
+DraftPolicy::DraftPolicy(PolicyOptions options)
+    : options_(std::move(options)),
+      cost_(options_.sizes),
+      of_seats_(static_cast<std::size_t>(options_.seats) * options_.max_guesses),
+      of_sources_(static_cast<std::size_t>(options_.sources) * options_.max_guesses) {
+  slots_.reserve(of_seats_.size());
+}
+
+void DraftPolicy::begin(int seat) {
+  std::fill_n(of_seats_.begin() + seat * options_.max_guesses, options_.max_guesses, Record{});
+}
+
+double DraftPolicy::acceptance(int seat, int source, int place) const {
+  const Record& mine = of_seats_[seat * options_.max_guesses + place];
+  const Record& all = of_sources_[source * options_.max_guesses + place];
+  return mine.ratio(all.ratio(1));
+}
+
+// Every guess with the chance that it and all before it are right, the likeliest first. Of equals the
+// earlier place in a draft is first, so the guesses of a draft come in their order.
+void DraftPolicy::list_slots(std::span<const DraftCandidate> candidates) {
+  slots_.clear();
+  for (int i = 0; i < static_cast<int>(candidates.size()); ++i) {
+    const DraftCandidate& c = candidates[i];
+    double survival = 1;
+    const int most = std::min(static_cast<int>(c.guesses.size()), options_.max_guesses);
+    for (int place = 0; place < most; ++place) {
+      survival *=
+          std::min(1.0, given_those_before(c.guesses, place) * acceptance(c.seat, c.source, place));
+      if (survival < kLeastSurvival) break;
+      slots_.push_back({survival, i, place});
+    }
+  }
+  std::sort(slots_.begin(), slots_.end(), [](const Slot& a, const Slot& b) {
+    return std::tuple(-a.survival, a.place, a.candidate) <
+           std::tuple(-b.survival, b.place, b.candidate);
+  });
+}
+
+int DraftPolicy::plan(const StepShape& shape, std::span<DraftCandidate> candidates) {
+  VT_CHECK(static_cast<int>(candidates.size()) <= options_.seats, "{} drafts for {} seats",
+           candidates.size(), options_.seats);
+  for (DraftCandidate& c : candidates) c.take = 0;
+  if (!drafts() || shape.decoding == 0) return 0;
+  list_slots(candidates);
+  const double plain = ns(shape.rows, shape);
+  const double token = ns(shape.decoding, shape) / shape.decoding;
+  const int most = std::min(shape.room, static_cast<int>(slots_.size()));
+  const double room = ledger_.room(plain) + plain - shape.drafting_ns - shape.kv_ns;
+  double best = 0, tokens = 0;
+  int take = 0;
+  for (int m = 1; m <= most; ++m) {
+    if (cost_.at_most(shape.rows + m) > room) break;
+    tokens += slots_[m - 1].survival;
+    const double value = (plain + tokens * token) / (ns(shape.rows + m, shape) + shape.drafting_ns);
+    if (value >= kWorthwhile && value > best) best = value, take = m;
+  }
+  for (int m = 0; m < take; ++m) ++candidates[slots_[m].candidate].take;
+  return take;
+}
+
+void DraftPolicy::learn(const VerifiedDraft& draft) {
+  const int tried = std::min({draft.accepted + (draft.ended ? 0 : 1),
+                              static_cast<int>(draft.guesses.size()), options_.max_guesses});
+  for (int place = 0; place < tried; ++place) {
+    const double expected = given_those_before(draft.guesses, place);
+    for (Record* record : {&of_seats_[draft.seat * options_.max_guesses + place],
+                           &of_sources_[draft.source * options_.max_guesses + place]}) {
+      record->expected += expected;
+      record->right += place < draft.accepted;
+    }
+  }
+}
+
+double DraftPolicy::observe(const StepShape& shape, double wall_ns,
+                            std::span<const VerifiedDraft> verified) {
+  int guesses = 0, accepted = 0;
+  for (const VerifiedDraft& draft : verified) {
+    guesses += static_cast<int>(draft.guesses.size());
+    accepted += draft.accepted;
+  }
+  double lost = 0;
+  if (shape.decoding > 0 && cost_.known()) {
+    // Against the same step without guesses, and then some for the tokens that it saved.
+    const double plain = ns(shape.rows, shape);
+    const double token = ns(shape.decoding, shape) / shape.decoding;
+    lost = shape.drafting_ns;
+    if (guesses > 0) lost += wall_ns - plain - accepted * token;
+    ledger_.step(wall_ns + shape.drafting_ns, lost, plain);
+  }
+  cost_.observe(shape.rows + guesses, wall_ns - shape.kv_ns);
+  for (Record& record : of_seats_) record.fade(kFadeSeat);
+  for (Record& record : of_sources_) record.fade(kFadeSource);
+  for (const VerifiedDraft& draft : verified) learn(draft);
+  return lost;
+}
+
+}  // namespace vitrine
