@@ -121,6 +121,17 @@ void EngineFlags::add(const CommandLine& line) {
               "positions of a KV page, a multiple of 16")
       .show_default();
   line.option("--kv-type", kv_type, {"f32", "f16", "bf16"}, "type of the KV cache").show_default();
+  line.option("--spec", spec, {"auto", "off", "ngram", "suffix"},
+              "speculative decoding: guess the next tokens from the prompt (ngram) or also from "
+              "earlier "
+              "answers (suffix), and compute them beside the last one; never changes a token")
+      .show_default();
+  line.option("--spec-tokens", options.spec_tokens, range(Ranges::spec_tokens),
+              "guesses for a sequence and step, at most")
+      .show_default();
+  line.option("--spec-mib", options.spec_mib, range(Ranges::spec_mib),
+              "memory for the texts that guesses are made of")
+      .show_default();
 }
 
 void EngineFlags::add_serving(const CommandLine& line) {
@@ -151,6 +162,7 @@ EngineOptions EngineFlags::resolve() const {
   EngineOptions out = options;
   out.prefix_cache = !no_prefix_cache;
   out.policy = policy == policy_name(Policy::kStatic) ? Policy::kStatic : Policy::kContinuous;
+  out.spec = *spec_mode(spec);
   out.kv_dtype = kv_type == "f32" ? DType::kF32 : kv_type == "f16" ? DType::kF16 : DType::kBF16;
   return out;
 }

@@ -32,7 +32,7 @@ Choices policy_names();
 // add_serving() those that matter to a server: queue, policy, prefix cache.
 struct EngineFlags {
   EngineOptions options;
-  std::string kv_type = "f16", policy = "continuous";
+  std::string kv_type = "f16", policy = "continuous", spec = "off";
   bool no_prefix_cache = false;
   void add(const CommandLine& line);
   void add_serving(const CommandLine& line);

@@ -47,7 +47,7 @@ class NgramSource : public DraftSource {
   void begin(std::string_view scope) override;
   void extend(std::span<const std::int32_t> tokens) override;
   int draft(std::span<const std::int32_t> tokens, std::span<Guess> out) override;
-  std::size_t bytes() const;
+  std::size_t bytes() const override;
 
  private:
   NgramOptions options_;

@@ -43,6 +43,8 @@ class DraftSource {
 
   // The sequence has ended with this output. Sources that learn from past outputs keep it.
   virtual void finish(std::span<const std::int32_t> output) { static_cast<void>(output); }
+
+  virtual std::size_t bytes() const = 0;  // of memory that is its own
 };
 
 }  // namespace vitrine

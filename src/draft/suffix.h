@@ -78,7 +78,7 @@ class SuffixSource : public DraftSource {
   // Without `shared` it knows the sequence itself only.
   SuffixSource(const SuffixOptions& options, SharedSuffixes* shared)
       : options_(options), shared_(shared), local_(options.local_bytes) {}
-  std::size_t bytes() const { return local_.bytes(); }
+  std::size_t bytes() const override { return local_.bytes(); }
 
   void begin(std::string_view scope) override;
   // What the caller believes the output to be ("prediction" in OpenAI's API). Before extend().

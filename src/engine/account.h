@@ -31,6 +31,7 @@ struct Timings {
   double total_ms = 0;                   // submitted until it ended
   double prefill_ms = 0, decode_ms = 0;  // steps in which it prefilled; decoded
   int prefill_steps = 0, decode_steps = 0;
+  int decode_tokens = 0;  // drawn in steps in which it decoded
   double prefill_tok_s = 0, decode_tok_s = 0;
 };
 
@@ -95,7 +96,8 @@ struct Account {
   CacheAccount cache;
   QueueAccount queue;
   LifeBook life;
-  int pages = 0;  // held at most at one time, over all cache groups
+  int pages = 0;                  // held at most at one time, over all cache groups
+  int drafted = 0, accepted = 0;  // guesses that were computed; of these, those that were drawn
   int preemptions = 0;
   int recomputed_tokens = 0;  // computed again after preemptions
   int steps = 0;

@@ -4,6 +4,7 @@
 
 #include "base/process_clock.h"
 #include "engine/fair_queue.h"
+#include "engine/options.h"
 #include "sampling/rng.h"
 
 namespace vitrine {
@@ -124,6 +125,7 @@ std::unique_ptr<Sequence> Admission::make_choice(Request request, std::vector<st
   const int length = length_of_prompt + s->max_output;
   s->tokens = std::move(prompt);
   s->tokens.reserve(length);
+  s->draft.reserve(kMostGuesses);
   s->keys.reserve(length / plan_.page_size);
   for (const CacheGroup& g : plan_.groups)
     s->tables.emplace_back(plan_.page_size, g.spec.window, length);

@@ -2,11 +2,11 @@
 
 namespace vitrine {
 
-void Batch::reserve(int sequences, int step_tokens, int groups) {
+void Batch::reserve(int sequences, int step_tokens, int groups, int guesses) {
   entries.reserve(sequences);
   copies.reserve(static_cast<std::size_t>(sequences) * groups);
   scores.reserve(step_tokens), pools.reserve(step_tokens), drawn.reserve(step_tokens);
-  top.reserve(static_cast<std::size_t>(sequences) * kMaxTopLogprobs);
+  top.reserve(static_cast<std::size_t>(sequences) * (1 + guesses) * kMaxTopLogprobs);
   absent.reserve(sequences);
 }
 
@@ -14,6 +14,7 @@ void Batch::clear() {
   entries.clear(), scores.clear(), pools.clear(), copies.clear(), drawn.clear(), top.clear();
   absent.clear();
   tokens = forks = 0;
+  draft_ns = 0;
 }
 
 }  // namespace vitrine

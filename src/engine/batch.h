@@ -77,11 +77,13 @@ struct Batch {
   std::vector<Absent> absent;
   int tokens = 0;  // rows
   int forks = 0;
-  int flight = -1;  // which of the steps in flight it is, for the runner and the scorer
+  std::int64_t draft_ns = 0;  // guessing took
+  int flight = -1;            // which of the steps in flight it is, for the runner and the scorer
   int rows_run = 0, scores_run = 0;  // rows computed and scored, padding included
 
   bool empty() const { return entries.empty(); }
-  void reserve(int sequences, int step_tokens, int groups);
+  // `guesses`: the most that one sequence has in a step.
+  void reserve(int sequences, int step_tokens, int groups, int guesses);
   void clear();
 };
 

@@ -54,6 +54,10 @@ void Ledger::ran(const Batch& batch, const StepRecord& r) {
                 entry.again > 0 ? LifeCause::kAgain : LifeCause::kNone);
     (entry.prefill ? t.prefill_ms : t.decode_ms) += ns * 1e-6;
     ++(entry.prefill ? t.prefill_steps : t.decode_steps);
+    if (!entry.prefill) {
+      t.decode_tokens += entry.tokens;
+      speculated(a, entry);
+    }
     if (a.steps == 0) a.first_step = r.step;
     a.last_step = r.step;
     a.batch_mean += (sequences - a.batch_mean) / ++a.steps;
@@ -70,6 +74,14 @@ void Ledger::ran(const Batch& batch, const StepRecord& r) {
     double& mean = prefill_ns_per_token_;
     mean = mean == 0 ? rate : 0.8 * mean + 0.2 * rate;
   }
+}
+
+void Ledger::speculated(Account& a, const BatchEntry& entry) {
+  const int drafted = entry.draws - 1, accepted = entry.tokens - 1;
+  if (drafted <= 0) return;
+  a.drafted += drafted;
+  ++metrics_.drafts, metrics_.drafted_tokens += static_cast<std::uint64_t>(drafted);
+  for (int i = 0; i < accepted; ++i) ++a.accepted, ++metrics_.accepted_by_place[i];
 }
 
 void Ledger::charge(Sequence* s, const StepEntry& e) {
@@ -112,7 +124,7 @@ Account Ledger::ended(Sequence& s, FinishReason reason, const std::string& error
   a.life.end(a.stamps.ended);
   int computed = std::min(s.computed, a.usage.prompt_tokens) - a.usage.cached_tokens;
   if (t.prefill_ms > 0) t.prefill_tok_s = 1e3 * std::max(0, computed) / t.prefill_ms;
-  if (t.decode_ms > 0) t.decode_tok_s = 1e3 * t.decode_steps / t.decode_ms;
+  if (t.decode_ms > 0) t.decode_tok_s = 1e3 * t.decode_tokens / t.decode_ms;
   a.reason = reason;
   measure(s);
   try {

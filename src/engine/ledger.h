@@ -47,6 +47,7 @@ class Ledger {
   double prefill_ns_per_token() const { return prefill_ns_per_token_; }
 
  private:
+  void speculated(Account& account, const BatchEntry& entry);
   void measure(const Sequence& s);
   void keep(const Account& account);
 

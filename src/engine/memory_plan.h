@@ -25,6 +25,7 @@ struct MemoryPlan {
   std::int64_t activation_bytes = 0;
   std::int64_t kv_bytes = 0;
   std::int64_t trace_bytes = 0;  // the log of the last steps, of the host's memory beside the total
+  std::int64_t spec_bytes = 0;   // what guesses are made of, likewise
   std::int64_t kv_bytes_per_token = 0;  // of one position in all layers
   std::vector<CacheGroup> groups;
   std::vector<int> group_of;  // by layer

@@ -18,6 +18,8 @@ Status check_options(const EngineOptions& o) {
   VT_RETURN_IF_ERROR(within("wait of a static batch", o.static_wait_ms, Ranges::static_wait_ms));
   VT_RETURN_IF_ERROR(within("time of a mixed step", o.mixed_step_ms, Ranges::mixed_step_ms));
   VT_RETURN_IF_ERROR(within("MiB of the step log", o.trace_mib, Ranges::trace_mib));
+  VT_RETURN_IF_ERROR(within("guesses of a sequence", o.spec_tokens, Ranges::spec_tokens));
+  VT_RETURN_IF_ERROR(within("MiB for guesses", o.spec_mib, Ranges::spec_mib));
   VT_RETURN_IF_ERROR(within("step tokens", o.step_tokens, Ranges::step_tokens));
   VT_RETURN_IF_ERROR(within("page size", o.page_size, Ranges::page_size));
   if (o.page_size % 16 != 0)
@@ -26,6 +28,24 @@ Status check_options(const EngineOptions& o) {
   VT_RETURN_IF_ERROR(within("context", o.context, Ranges::context));
   VT_RETURN_IF_ERROR(within("threads", o.threads, Ranges::threads));
   return Ok{};
+}
+
+namespace {
+
+constexpr SpecMode kSpecModes[] = {SpecMode::kAuto, SpecMode::kOff, SpecMode::kNgram,
+                                   SpecMode::kSuffix};
+
+}  // namespace
+
+const char* spec_mode_name(SpecMode mode) {
+  static constexpr const char* kNames[] = {"auto", "off", "ngram", "suffix"};
+  return kNames[static_cast<int>(mode)];
+}
+
+std::optional<SpecMode> spec_mode(std::string_view name) {
+  for (const SpecMode mode : kSpecModes)
+    if (name == spec_mode_name(mode)) return mode;
+  return std::nullopt;
 }
 
 const char* policy_name(Policy policy) {

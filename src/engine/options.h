@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "tensor/dtype.h"
@@ -14,6 +16,13 @@ namespace vitrine {
 // member.
 enum class Policy { kContinuous, kStatic };
 const char* policy_name(Policy policy);
+
+// Where guesses for the next tokens come from (speculative decoding). kAuto: the best that there is for the model
+// and the backend; the others are an error where they cannot be.
+enum class SpecMode { kAuto, kOff, kNgram, kSuffix };
+const char* spec_mode_name(SpecMode mode);
+std::optional<SpecMode> spec_mode(std::string_view name);
+inline constexpr int kMostGuesses = 16;  // for a sequence and step
 
 struct EngineOptions {
   std::string backend = "auto";
@@ -38,7 +47,11 @@ struct EngineOptions {
   int static_wait_ms = 1000;  // Policy::kStatic: how long a batch that is not full waits
   int mixed_step_ms = 250;    // about how long prefill may take beside decoding; 0: no limit
   bool prefix_cache = true;
-  int trace_mib = 32;  // for the log of the last steps; 0: none
+  SpecMode spec = SpecMode::kOff;
+  int spec_tokens = 8;       // guesses for a sequence and step, at most
+  int spec_mib = 64;         // for what the guesses are made of
+  bool spec_always = false;  // guesses are computed whatever they cost (tests)
+  int trace_mib = 32;        // for the log of the last steps; 0: none
   bool trace_pages =
       false;  // changes of pages are told at any time, not only while somebody watches
   bool poison_pages = false;  // fill pages with NaN when they are taken (tests)
@@ -54,7 +67,7 @@ struct EngineRanges {
   static constexpr EngineRange device{0, 1023}, threads{0, 1024}, context{0, 1 << 28},
       sequences{0, 4096}, kv_tokens{0, 1 << 30}, step_tokens{1, 65536}, page_size{16, 1024},
       max_queue{1, 1 << 20}, static_wait_ms{0, 1 << 20}, mixed_step_ms{0, 1 << 20},
-      trace_mib{0, 1 << 14};
+      trace_mib{0, 1 << 14}, spec_tokens{1, kMostGuesses}, spec_mib{1, 1 << 16};
 };
 // An error names the option.
 Status check_options(const EngineOptions& options);

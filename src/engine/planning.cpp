@@ -65,6 +65,8 @@ Result<MemoryPlan> plan_cache(const Model& model, const Device& device,
   plan.page_size = options.page_size;
   plan.kv_dtype = options.kv_dtype;
   plan.trace_bytes = static_cast<std::int64_t>(options.trace_mib) << 20;
+  plan.spec_bytes =
+      options.spec == SpecMode::kOff ? 0 : static_cast<std::int64_t>(options.spec_mib) << 20;
   plan.spare_pages = device.asynchronous() ? 1 : 0;
   plan.packed_bytes = model.totals().packed_bytes;
   // The runner adds hidden states and a slice of logits, which it may have to copy to the host.

@@ -63,6 +63,7 @@ struct Request {
   std::optional<int> allow;
   // Unread tokens at which the sequence pauses until its reader has caught up; 0: never.
   int max_backlog = 0;
+  bool speculative = true;  // its next tokens may be guessed, where the engine does that
   // Called by the engine thread when there is something new to read. Must not block or throw.
   std::function<void()> on_ready;
 };

@@ -27,7 +27,10 @@ static_assert(static_cast<int>(CacheMiss::kNone) == static_cast<int>(MissKind::k
 }  // namespace
 
 Scheduler::Scheduler(const MemoryPlan& plan, const EngineOptions& options)
-    : plan_(plan), options_(options), cache_(cache_groups(plan), plan.page_size) {
+    : plan_(plan),
+      options_(options),
+      cache_(cache_groups(plan), plan.page_size),
+      speculator_(options, plan.sequences) {
   queue_.reserve(options.max_queue + plan.sequences);
   orphans_.reserve(options.max_queue + plan.sequences);
   for (int slot = plan.sequences - 1; slot >= 0; --slot) free_slots_.push_back(slot);
@@ -75,9 +78,11 @@ void Scheduler::plan(Batch& batch, Clock::time_point now) {
     if (s->prefilling() && !s->finished && !s->paused()) prefills_.push_back(s.get());
   const int rows = mixed_rows(), half = (rows + 1) / 2;
   const bool shared = queue_.shared();
-  plan_decode(batch, !shared             ? options_.step_tokens
-                     : prefills_.empty() ? rows
-                                         : std::min(half, options_.step_tokens));
+  const int most = !shared             ? options_.step_tokens
+                   : prefills_.empty() ? rows
+                                       : std::min(half, options_.step_tokens);
+  if (speculator_.on()) guess(batch, most, prefills_.empty() ? 0 : rows);
+  plan_decode(batch, most);
   // A long prompt must not hold up decoding.
   int budget = options_.step_tokens - batch.tokens;
   if (shared)
@@ -234,9 +239,36 @@ void Scheduler::seat(Sequence& s) {
   free_slots_.pop_back();
   by_slot_[s.slot] = &s;
   queue_.seat(s);
+  if (speculator_.on()) speculator_.begin(s);
 }
 
 // ---- planning
+
+// Guesses for the sequences that decode in this step, of `most` rows for all of them. `prefill`: rows that prompts
+// may take beside them.
+void Scheduler::guess(Batch& batch, int most, int prefill) {
+  StepShape shape;
+  for (const auto& s : running_)
+    shape.decoding += !s->prefilling() && !s->finished && s->slot >= 0 && !s->paused() &&
+                      !s->waits() && s->left() > 0;
+  shape.room = most - shape.decoding;
+  int prompts = 0;
+  for (const Sequence* s : prefills_) prompts += s->prefill_end - s->scheduled;
+  shape.rows = shape.decoding + std::min(prefill, prompts);
+  batch.draft_ns = speculator_.propose(running_, shape);
+}
+
+// Guesses take no page from anybody: neither from a sequence nor from the cache.
+int Scheduler::guesses_with_room(const Sequence& s) const {
+  for (auto count = static_cast<int>(s.draft.size()); count > 0; --count) {
+    bool room = true;
+    for (int g = 0; g < cache_.groups() && room; ++g)
+      room = s.tables[g].needed(cache_.pool(g), s.scheduled, s.scheduled + 1 + count) <=
+             cache_.pool(g).free();
+    if (room) return count;
+  }
+  return 0;
+}
 
 void Scheduler::plan_decode(Batch& batch, int most) {
   std::size_t n = running_.size(), first = n > 0 ? turn_ % n : 0;
@@ -249,8 +281,10 @@ void Scheduler::plan_decode(Batch& batch, int most) {
       turn_ = first + i;
       return;
     }
-    const int guesses = std::min(left, most - batch.tokens) - 1;
-    s.draft.resize(std::min<std::size_t>(s.draft.size(), guesses));
+    if (!s.draft.empty()) {
+      const int guesses = std::min({left - 1, most - batch.tokens - 1, guesses_with_room(s)});
+      s.draft.resize(std::min<std::size_t>(s.draft.size(), guesses));
+    }
     schedule(batch, s, 1 + static_cast<int>(s.draft.size()));
   }
   turn_ = 0;

@@ -30,6 +30,7 @@
 #include "engine/ledger.h"
 #include "engine/memory_plan.h"
 #include "engine/options.h"
+#include "engine/speculator.h"
 #include "engine/stats.h"
 #include "engine/step_record.h"
 #include "kv/prefix_cache.h"
@@ -65,6 +66,7 @@ class Scheduler {
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
   Changes& changes() { return changes_; }
+  const Speculator& speculator() const { return speculator_; }
 
   // Ends everything that is left, with `reason`.
   void abort_all(FinishReason reason, std::string_view error) noexcept;
@@ -93,7 +95,9 @@ class Scheduler {
   void seat(Sequence& s);
   // Planning.
   int mixed_rows() const;
+  void guess(Batch& batch, int most, int prefill);
   void plan_decode(Batch& batch, int most);
+  int guesses_with_room(const Sequence& s) const;
   void plan_prefill(Batch& batch, int budget);
   bool schedule(Batch& batch, Sequence& s, int count);
   void score_rows(Batch& batch, const Sequence& s) const;
@@ -148,6 +152,7 @@ class Scheduler {
   std::vector<Sequence*> prefills_;   // of the step that is planned
   Ledger ledger_;
   Changes changes_;
+  Speculator speculator_;
 };
 
 }  // namespace vitrine

@@ -33,6 +33,7 @@ void Scheduler::commit(const Batch& batch, StepRecord& record) {
     record.entries[i].kept = entry.computed() - entry.first;
     record.entries[i].drawn = static_cast<int>(s.tokens.size() - tokens);
   }
+  if (speculator_.on()) speculator_.observe(batch, record);
   {
     Stopwatch watch(ledger_.prefix_ns());
     for (Sequence* s : committed_) name_pages(*s);
@@ -139,6 +140,7 @@ void Scheduler::finish(Sequence& s, FinishReason reason, std::string_view error,
   for (auto& f : s.forks) orphans_.push_back(std::move(f));
   s.forks.clear();
   if (s.tenant >= 0) queue_.leave(s), --inside_;
+  if (speculator_.on()) speculator_.ended(s);
   s.stream->close(std::move(end));
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/options.h"
 #include "engine/step_record.h"
 
 namespace vitrine {
@@ -107,6 +108,9 @@ struct Metrics {
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, generation_tokens = 0, recomputed_tokens = 0;
   std::uint64_t prefix_queries = 0, prefix_hits = 0;  // tokens asked for, tokens found
   std::uint64_t preemptions = 0, evictions = 0, rejected = 0, steps = 0;
+  // Speculation: sequences with guesses in a step, guesses computed, and drawn by their place in the draft.
+  std::uint64_t drafts = 0, drafted_tokens = 0;
+  std::array<std::uint64_t, kMostGuesses> accepted_by_place{};
   std::array<std::uint64_t, kFinishReasons> finished{};  // by FinishReason
   int running = 0, waiting = 0;                          // now
   double kv_usage = 0;                                   // share of pages in use, fullest group

@@ -13,7 +13,8 @@ Stepper::Stepper(LoadedModel& loaded, Scheduler& scheduler, std::mutex& books, R
     Flight& flight = spare_.emplace_back();
     flight.record.entries.reserve(m_.plan.sequences);
     flight.batch.reserve(m_.plan.sequences, m_.options.step_tokens,
-                         static_cast<int>(m_.plan.groups.size()));
+                         static_cast<int>(m_.plan.groups.size()),
+                         m_.options.spec == SpecMode::kOff ? 0 : m_.options.spec_tokens);
   }
 }
 

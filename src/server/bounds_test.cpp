@@ -28,7 +28,7 @@ const char* const kTools =
 std::vector<std::string> text_fields() {
   return {"model",      "seed",      "n",          "temperature", "logit_bias",      "samplers",
           "preset",     "stream",    "max_tokens", "stop",        "stream_options",  "priority",
-          "timeout",    "user",      "cache_salt", "min_tokens",  "stop_token_ids",  "vitrine",
+          "timeout",    "user",      "cache_salt", "speculative", "min_tokens",  "stop_token_ids",  "vitrine",
           "metadata",   "regex",     "grammar",    "choice",      "response_format", "logprobs",
           "prediction", "ignore_eos"};
 }
@@ -57,7 +57,7 @@ std::map<std::string, Fields> all_fields() {
   out["/detokenize"] = {R"("skip_special":true)", {"tokens", "skip_special", "model"}, {}};
   out["/v1/embeddings"] = {R"("input":"a")",
                            {"input", "model", "dimensions", "encoding_format", "pooling",
-                            "priority", "timeout", "cache_salt", "user"},
+                            "priority", "timeout", "cache_salt", "user", "speculative"},
                            {}};
   Fields completions{R"("prompt":"a","max_tokens":1)", text_fields(), {}};
   for (const char* more : {"prompt", "echo", "suffix", "best_of"})

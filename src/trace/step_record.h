@@ -47,6 +47,10 @@ struct StepRecord {
   Blocked blocked;
   int running = 0, waiting = 0;                            // sequences, after planning
   int preempted = 0;                                       // sequences preempted before it
+  // Of its rows of new tokens, those of guesses, and the guesses that were right.
+  int drafted = 0, accepted = 0;
+  std::int64_t draft_ns = 0;      // within plan: guessing
+  std::int64_t spec_lost_ns = 0;  // by guesses, against what its tokens cost without; below 0: won
   int pages_used = 0, pages_cached = 0, pages_copied = 0;  // over all cache groups
   double flops = 0;               // multiplications and additions of matmuls and attention
   std::int64_t weight_bytes = 0;  // read once a step, whatever the number of rows

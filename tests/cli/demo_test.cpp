@@ -188,5 +188,20 @@ TEST(Perplexity, RefusesWhatItCannotScore) {
   expect_refused({"compare", "demo", fixture("llama"), folder.path("text")}, {"tokenizer"});
 }
 
+// Guesses change how long it takes, never what is said, at any temperature.
+TEST(Demo, SpeculationChangesNoToken) {
+  for (const char* temperature : {"0", "0.8"})
+    for (const char* spec : {"ngram", "suffix", "auto"}) {
+      auto tokens = [&](const char* mode) {
+        json::object out =
+            vitrine_json({"generate", "demo", "--prompt",
+                          "A fox and a lantern. A fox and a lantern. A fox", "--temperature",
+                          temperature, "--seed", "5", "-n", "150", "--ignore-eos", "--spec", mode});
+        return to_json(out.at("tokens"));
+      };
+      EXPECT_EQ(tokens(spec), tokens("off")) << spec << " " << temperature;
+    }
+}
+
 }  // namespace
 }  // namespace vitrine::test

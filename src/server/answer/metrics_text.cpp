@@ -80,6 +80,16 @@ void add_counters(Page& page, const Metrics& m) {
   count("num_preemptions_total", "Sequences preempted: their pages were freed.", m.preemptions);
   count("cache_evictions_total", "Cached pages evicted.", m.evictions);
   count("requests_rejected_total", "Requests refused because the queue was full.", m.rejected);
+  count("spec_decode_num_drafts_total", "Sequences with guesses, by step.", m.drafts);
+  count("spec_decode_num_draft_tokens_total", "Guesses computed.", m.drafted_tokens);
+  std::uint64_t accepted = 0;
+  for (const std::uint64_t n : m.accepted_by_place) accepted += n;
+  count("spec_decode_num_accepted_tokens_total", "Guesses that were drawn.", accepted);
+  page.head("spec_decode_num_accepted_tokens_per_pos_total", "counter",
+            "Guesses that were drawn, by their place in the draft.");
+  for (std::size_t i = 0; i < m.accepted_by_place.size(); ++i)
+    page.sample("spec_decode_num_accepted_tokens_per_pos_total", fmt::format(",position=\"{}\"", i),
+                static_cast<double>(m.accepted_by_place[i]));
   count("steps_total", "Steps of the engine.", m.steps);
   page.counter("busy_seconds_total", "Time in steps.", m.busy_seconds);
   page.counter("prefix_cache_seconds_total", "Of it, hashing and looking up prefixes.",

@@ -20,6 +20,7 @@ Metrics sample() {
   for (double x : {0.05, 0.5, 0.7, 100.0}) m.time_to_first_token.add(x);
   m.running = 3, m.waiting = 2, m.kv_usage = 0.25;
   m.generation_tokens = 123456789;
+  m.drafts = 4, m.drafted_tokens = 20, m.accepted_by_place = {3, 2, 1};
   m.finished[static_cast<int>(FinishReason::kTimeout)] = 7;
   return m;
 }
@@ -46,6 +47,10 @@ TEST(MetricsText, GaugesCountersAndLabels) {
   EXPECT_THAT(text, HasSubstr("vitrine:num_requests_waiting" + label + "} 2\n"));
   EXPECT_THAT(text, HasSubstr("vitrine:kv_cache_usage_perc" + label + "} 0.25\n"));
   EXPECT_THAT(text, HasSubstr("vitrine:generation_tokens_total" + label + "} 123456789\n"));
+  EXPECT_THAT(text, HasSubstr("vitrine:spec_decode_num_draft_tokens_total" + label + "} 20\n"));
+  EXPECT_THAT(text, HasSubstr("vitrine:spec_decode_num_accepted_tokens_total" + label + "} 6\n"));
+  EXPECT_THAT(text, HasSubstr("vitrine:spec_decode_num_accepted_tokens_per_pos_total" + label +
+                              ",position=\"1\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("vitrine:request_success_total" + label +
                               ",finished_reason=\"timeout\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("vitrine:http_connections" + label + "} 5\n"));

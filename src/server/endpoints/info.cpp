@@ -38,6 +38,7 @@ json::object memory_json(const MemoryPlan& m, const Api& api) {
           {"tokenizer_cache_bytes_most", Tokenizer::kCacheBytes},
           {"record_bytes_most", record_bytes_most(api)},
           {"trace_bytes", m.trace_bytes},
+          {"spec_bytes", m.spec_bytes},
           {"logit_rows_bytes_most", LogitRows::kMostBytes},
           {"groups", std::move(groups)}};
 }
@@ -125,7 +126,9 @@ Reply info(const Api& api, const HttpRequest&) {
        {{"policy", now.policy},
         {"page_size", options.page_size},
         {"kv_type", dtype_name(options.kv_dtype)},
-        {"share_cache", api.share_cache}}},
+        {"share_cache", api.share_cache},
+        {"spec", spec_mode_name(options.spec)},
+        {"spec_tokens", options.spec_tokens}}},
       {"embeddings", {{"dimensions", engine.info().dim}, {"pooling", pooling_name(api.pooling)}}},
       {"sampling_defaults", defaults_json(api.defaults)},
       {"samplers", samplers_json()},

@@ -66,7 +66,7 @@ TEST_F(OpenaiRequest, EveryFieldArrives) {
          "echo":true,"logit_bias":{"5":-100,"6":2.5},"presence_penalty":0.1,
          "frequency_penalty":0.2,"user":"u","min_p":0.1,"typical_p":0.9,
          "repetition_penalty":1.1,"priority":-3,"timeout":1.5,"ignore_eos":true,"min_tokens":2,
-         "stop_token_ids":[9,8],"cache_salt":"s","preset":"code","samplers":["top_k","temperature"],
+         "stop_token_ids":[9,8],"cache_salt":"s","speculative":false,"preset":"code","samplers":["top_k","temperature"],
          "vitrine":{"timings":true})");
   ASSERT_FALSE(p.error) << p.error->message;
   const Request& r = p.call.request;
@@ -83,6 +83,7 @@ TEST_F(OpenaiRequest, EveryFieldArrives) {
   EXPECT_TRUE(r.logprobs && r.prompt_logprobs && r.ignore_eos);
   EXPECT_EQ(r.top_logprobs, 3);
   EXPECT_EQ(r.priority, -3);
+  EXPECT_FALSE(r.speculative);
   EXPECT_EQ(r.timeout, std::chrono::milliseconds(1500));
   EXPECT_EQ(r.min_tokens, 2);
   EXPECT_EQ(r.stop_token_ids, (std::vector<std::int32_t>{9, 8}));

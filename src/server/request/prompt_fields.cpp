@@ -67,6 +67,7 @@ void read_service(const Api& api, const HttpRequest& http, JsonFields& fields, R
       fields.fail("timeout", fmt::format("found {}, allowed above 0 and up to {} seconds", *seconds,
                                          kMaxTimeoutSeconds));
   }
+  r.speculative = fields.boolean("speculative").value_or(true);
   // The length comes first: no salt of one key can spell another key's.
   const std::string scope = api.scope(http.tenant);
   r.cache_salt = fmt::format("{}:{}{}", scope.size(), scope,
