@@ -34,7 +34,7 @@ struct DrawKey {
 };
 
 // What a random number is for; each use has its own.
-enum class RandomStream : std::uint32_t { kBlock = 1, kId = 2 };
+enum class RandomStream : std::uint32_t { kBlock = 1, kId = 2, kCoin = 3 };
 
 constexpr PhiloxCounter random_bits(const DrawKey& key, std::uint32_t index, RandomStream stream) {
   return philox4x32_10(

@@ -181,6 +181,18 @@ std::uint64_t Candidates::weigh_list() {
   return total;
 }
 
+void Candidates::list() {
+  if (listed_) {
+    keep_within(std::numeric_limits<double>::max());  // drops what is masked
+  } else {
+    weigh_all(dense_, max_, scale_, scratch_.weights.data());
+    count_ = gather(dense_, scratch_.weights.data(), scratch_.items.data(),
+                    [&](std::size_t i) { return dense_[i] > kMasked; });
+    listed_ = true;
+  }
+  weigh();
+}
+
 void Candidates::keep_first(std::size_t k) {
   if (k >= count_) return;
   if (listed_) {
@@ -205,6 +217,18 @@ std::span<const Candidate> Candidates::sorted_first(std::size_t k) {
   std::sort(items().begin(), items().end(), before);
   weigh();
   return items();
+}
+
+std::span<const Candidate> Candidates::best(std::size_t k) {
+  std::size_t n = std::min(k, count_);
+  if (!listed_)
+    n = gather_best(dense_, n, scratch_.items.data());
+  else if (n < count_)
+    std::nth_element(items().begin(), items().begin() + n, items().end(), before);
+  const std::span<Candidate> out(scratch_.items.data(), n);
+  std::sort(out.begin(), out.end(), before);
+  while (n > 0 && out[n - 1].logit == kMasked) --n;
+  return out.first(n);
 }
 
 void Candidates::keep_within(double limit) {

@@ -47,10 +47,16 @@ class Candidates {
   Candidates(std::span<const float> logits, float max, Scratch& scratch);
 
   std::size_t size() const { return count_; }
+  std::size_t unmasked() const;
+  // How far a logit lies below the best one.
+  double nats(float logit) const { return (static_cast<double>(max_) - logit) * scale_; }
 
   // logit = f(logit, entry) for every candidate in `table` (entries() with .id, and find(id)).
   template <typename Table, typename F>
   void edit(const Table& table, F f);
+  // logit = f(probability) for every candidate that is not masked.
+  template <typename F>
+  void remake(F f);
 
   // Multiplies all logits by `factor`, > 0. The order does not change, so this is applied lazily.
   void scale(double factor) {
@@ -65,8 +71,18 @@ class Candidates {
   // `centre` in nats below the best, then in the fixed order. At centre 0 that is the fixed order
   // itself.
   void keep_mass(double mass, double centre = 0);
+  // Those with at least this probability, and the best.
+  void keep_share(double p);
+  // Those that keep(candidate), weighed; all stay when it keeps none.
+  template <typename Keep>
+  void keep_if(Keep keep);
+
   // The expectation of "nats below the best": the entropy less the surprise of the best.
   double mean_nats();
+  double entropy();               // in nats
+  double deviation() const;       // the standard deviation of the logits, in nats
+  std::uint64_t total();          // the sum of the weights
+  double share(std::int32_t id);  // the probability of a token; 0 when it is none of these
 
   // f(id, logit, weight) for every candidate, with its logit as it is now; those that are masked have
   // -inf.
@@ -75,17 +91,22 @@ class Candidates {
 
   // Cuts to the first k that are not masked and returns them in order, weighed.
   std::span<const Candidate> sorted_first(std::size_t k);
+  // The same without cutting and without weights; valid until the next call.
+  std::span<const Candidate> best(std::size_t k);
   // The token that wins the race of this key.
   std::int32_t draw(const DrawKey& key);
 
  private:
-  double nats(float logit) const { return (static_cast<double>(max_) - logit) * scale_; }
   std::span<Candidate> items() { return {scratch_.items.data(), count_}; }
+  std::span<const Candidate> items() const { return {scratch_.items.data(), count_}; }
+  template <typename F>
+  void each_logit(F f) const;  // of those that are not masked
 
   void own();          // before an edit: copies the view, applies the pending factor
   void refresh_max();  // after edits and after cuts that may have dropped the best
   void weigh();        // brings total_ up to date, and the weights of a list
   std::uint64_t weigh_list();
+  void list();  // those that are not masked, weighed
   void list_near(std::uint64_t target);
   void sum_buckets(double centre);
   std::size_t list_buckets(std::size_t crossing, double centre);
@@ -114,6 +135,46 @@ void Candidates::for_each(F f) {
     for (std::size_t i = 0; i < count_; ++i)
       f(static_cast<std::int32_t>(i), scaled(dense_[i]), weight(nats(dense_[i])));
   }
+}
+
+template <typename F>
+void Candidates::each_logit(F f) const {
+  const auto visit = [&](float logit) {
+    if (!std::isinf(logit)) f(logit);
+  };
+  if (listed_)
+    for (const Candidate& c : items()) visit(c.logit);
+  else
+    for (const float logit : dense_) visit(logit);
+}
+
+template <typename F>
+void Candidates::remake(F f) {
+  weigh();
+  const auto made = [&](float logit, std::uint64_t w) {
+    if (std::isinf(logit)) return logit;
+    return static_cast<float>(f(static_cast<double>(w) / static_cast<double>(total_)));
+  };
+  if (listed_) {
+    for (Candidate& c : items()) c.logit = made(c.logit, c.weight);
+  } else {
+    for (std::size_t i = 0; i < count_; ++i)
+      scratch_.logits[i] = made(dense_[i], weight(nats(dense_[i])));
+    dense_ = {scratch_.logits.data(), count_};
+  }
+  scale_ = 1;
+  weighed_ = false;
+  refresh_max();
+}
+
+template <typename Keep>
+void Candidates::keep_if(Keep keep) {
+  list();
+  const auto end = std::partition(items().begin(), items().end(), keep);
+  if (end == items().begin()) return;
+  count_ = static_cast<std::size_t>(end - items().begin());
+  weighed_ = false;
+  refresh_max();
 }
 
 template <typename Table, typename F>

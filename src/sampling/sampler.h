@@ -8,10 +8,15 @@
 //   20 repetition           repetition_penalty, over prompt and output
 //   30 frequency_presence   frequency_penalty, presence_penalty, over the output
 //   40 temperature          divide the logits; 0 keeps the best token only (greedy)
+//   45 top_n_sigma          keep the logits near the best, in standard deviations
+//   48 top_h                keep the best until their part of the entropy is reached
 //   50 top_k                keep the k best
 //   60 top_p                keep the best until their mass reaches p, the crossing one included
 //   70 min_p                keep those with at least this share of the best one's probability
 //   80 typical              typical_p, keep the mass nearest to the expected surprise
+//   90 epsilon_cutoff       keep those with at least this probability
+//  100 eta_cutoff           the same, with a lower bar where the model is unsure
+//  110 xtc                  by a coin, drop the likeliest but one
 //
 // A request may name another order ("samplers": ["top_k", "temperature"]). A transform that the
 // list leaves out is not applied, whatever its parameters say, with one exception: logit_bias is a
@@ -23,13 +28,16 @@
 #include <span>
 #include <string_view>
 
+#include "base/draw_race.h"
+
 namespace vitrine {
 
 class BiasTable;
 class Candidates;
 class SamplerState;
 
-// A number that a user may set. At `neutral`, which is also the built-in default, it has no effect.
+// A number that a user may set. At `neutral`, which is also the built-in default, it has no effect,
+// or none while the sampler's first parameter is at its own.
 struct Param {
   const char* name;  // as in a request: "top_k"; the flag is --top-k
   double neutral;
@@ -53,6 +61,7 @@ struct SamplerInput {
   std::span<const double> values;  // in the order of SamplerDef::params
   const BiasTable& bias;
   const SamplerState& history;
+  DrawKey key;  // of the token to be drawn: transforms that toss a coin do it by this
 };
 
 struct SamplerDef {
@@ -66,8 +75,9 @@ struct SamplerDef {
   bool (*active)(std::span<const double> values, const BiasTable& bias) = nullptr;
   // On the step path: must not allocate. Leaves at least one candidate.
   void (*apply)(Candidates& candidates, const SamplerInput& in);
-  // Translates its values for a draw on the device. Null: runs only on the host.
-  void (*on_device)(DeviceDraw& draw, std::span<const double> values) = nullptr;
+  // Translates its values for a draw on the device; false: not with these. Null: runs only on the
+  // host.
+  bool (*on_device)(DeviceDraw& draw, std::span<const double> values) = nullptr;
 };
 
 inline constexpr std::size_t kMaxParamsPerSampler = 4;

@@ -2,63 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sampling/candidates.h"
-#include "sampling/history.h"
-#include "sampling/logprobs.h"
-#include "sampling/params.h"
+#include "sampling/test_row.h"
 
 namespace vitrine {
 namespace {
 
 using testing::ElementsAre;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
-std::vector<float> logs(std::vector<double> probabilities) {
-  std::vector<float> out;
-  for (const double p : probabilities) out.push_back(static_cast<float>(std::log(p)));
-  return out;
-}
-
-// One transform at a time over a row of logits; reports what is left, in the fixed order.
-class Row {
- public:
-  explicit Row(std::vector<float> logits)
-      : logits_(std::move(logits)),
-        scratch_(logits_.size()),
-        candidates_(logits_, scan_logits(logits_).max, scratch_) {}
-
-  Row& apply(const char* name, std::vector<double> values = {}) {
-    find_sampler(name)->apply(candidates_, {values, bias_, history_});
-    return *this;
-  }
-  Row& bias(std::vector<LogitBias> entries) {
-    bias_ = BiasTable::make(std::move(entries)).value();
-    return *this;
-  }
-  Row& history(std::vector<std::int32_t> prompt, std::vector<std::int32_t> output) {
-    history_ = SamplerState(prompt, output.size(), logits_.size());
-    for (const auto id : output) history_.accept(id);
-    return *this;
-  }
-  std::vector<std::int32_t> ids() {
-    std::vector<std::int32_t> out;
-    for (const Candidate& c : candidates_.sorted_first(candidates_.size())) out.push_back(c.id);
-    return out;
-  }
-  std::vector<float> by_id() {
-    std::vector<float> out(logits_.size(), -kInf);
-    for (const Candidate& c : candidates_.sorted_first(candidates_.size())) out[c.id] = c.logit;
-    return out;
-  }
-
- private:
-  std::vector<float> logits_;
-  Scratch scratch_;
-  Candidates candidates_;
-  BiasTable bias_;
-  SamplerState history_;
-};
+using test::kInf;
+using test::logs;
+using test::Row;
 
 TEST(LogitBiasTransform, AddsAndLeavesMaskedTokensMasked) {
   EXPECT_THAT(Row({1, 2, -kInf}).bias({{0, 5}, {2, 100}, {99, 3}}).apply("logit_bias").by_id(),

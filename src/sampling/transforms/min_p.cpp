@@ -16,8 +16,9 @@ constexpr Param kParams[] = {{.name = "min_p",
 
 void apply(Candidates& c, const SamplerInput& in) { c.keep_within(-std::log(in.values[0])); }
 
-void on_device(DeviceDraw& draw, std::span<const double> values) {
+bool on_device(DeviceDraw& draw, std::span<const double> values) {
   draw.max_nats = -std::log(values[0]);
+  return true;
 }
 
 }  // namespace

@@ -19,8 +19,9 @@ void apply(Candidates& c, const SamplerInput& in) {
   c.keep_first(static_cast<std::size_t>(in.values[0]));
 }
 
-void on_device(DeviceDraw& draw, std::span<const double> values) {
+bool on_device(DeviceDraw& draw, std::span<const double> values) {
   if (draw.top_k != 1) draw.top_k = static_cast<int>(values[0]);
+  return true;
 }
 
 }  // namespace

@@ -15,7 +15,10 @@ constexpr Param kParams[] = {{.name = "top_p",
 
 void apply(Candidates& c, const SamplerInput& in) { c.keep_mass(in.values[0]); }
 
-void on_device(DeviceDraw& draw, std::span<const double> values) { draw.top_p = values[0]; }
+bool on_device(DeviceDraw& draw, std::span<const double> values) {
+  draw.top_p = values[0];
+  return true;
+}
 
 }  // namespace
 

@@ -1,0 +1,56 @@
+// What a set of candidates is as a distribution. Sums are of integers, so they do not depend on the
+// order of the candidates.
+#include "sampling/candidates.h"
+
+namespace vitrine {
+
+std::size_t Candidates::unmasked() const {
+  std::size_t n = 0;
+  each_logit([&](float) { ++n; });
+  return n;
+}
+
+std::uint64_t Candidates::total() {
+  weigh();
+  return total_;
+}
+
+double Candidates::share(std::int32_t id) {
+  weigh();
+  const auto all = static_cast<double>(total_);
+  if (!listed_)
+    return static_cast<double>(weight(nats(dense_[static_cast<std::size_t>(id)]))) / all;
+  for (const Candidate& c : items())
+    if (c.id == id) return static_cast<double>(c.weight) / all;
+  return 0;
+}
+
+// The best has the probability kWeightOne / total.
+double Candidates::entropy() {
+  const double mean = mean_nats();
+  return mean + std::log(static_cast<double>(total_) / static_cast<double>(kWeightOne));
+}
+
+void Candidates::keep_share(double p) {
+  weigh();
+  const double least = p * static_cast<double>(total_) / static_cast<double>(kWeightOne);
+  keep_within(std::max(0.0, -std::log(least)));
+}
+
+// The distances are rounded to parts of the greatest one: the squares of kMaxVocab parts of at most
+// 2^21 sum below 2^63.
+double Candidates::deviation() const {
+  double most = 0;
+  each_logit([&](float logit) { most = std::max(most, nats(logit)); });
+  if (most == 0) return 0;
+  const double part = most * 0x1p-21;
+  std::uint64_t n = 0, sum = 0, squares = 0;
+  each_logit([&](float logit) {
+    const auto parts = static_cast<std::uint64_t>(nats(logit) / part + 0.5);
+    ++n, sum += parts, squares += parts * parts;
+  });
+  const double count = static_cast<double>(n), mean = static_cast<double>(sum) / count;
+  return part * std::sqrt(std::max(0.0, static_cast<double>(squares) / count - mean * mean));
+}
+
+}  // namespace vitrine
