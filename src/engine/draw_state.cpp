@@ -16,9 +16,8 @@ DrawState::DrawState(const Request& request, std::span<const std::int32_t> promp
       bans(request.stop_token_ids) {
   bans.insert(bans.end(), eos_ids.begin(), eos_ids.end());
   ends = request.ignore_eos ? request.stop_token_ids : bans;
-  if (chain->uses_history())
-    history = SamplerState(prompt_ids, static_cast<std::size_t>(max_output),
-                           static_cast<std::size_t>(vocab));
+  history = chain->begin(prompt_ids, static_cast<std::size_t>(max_output),
+                         static_cast<std::size_t>(vocab));
   if (request.reasoning) reasoning.emplace(*request.reasoning);
   if (request.constraint) matcher.emplace(request.constraint);
 }

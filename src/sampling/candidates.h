@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -57,6 +58,11 @@ class Candidates {
   // logit = f(probability) for every candidate that is not masked.
   template <typename F>
   void remake(F f);
+
+  // Masks the tokens that `each` names: each(f) calls f(id) for each of them. Where that
+  // would be all, the best one stays.
+  template <typename Each>
+  void drop(Each each);
 
   // Multiplies all logits by `factor`, > 0. The order does not change, so this is applied lazily.
   void scale(double factor) {
@@ -102,7 +108,10 @@ class Candidates {
   template <typename F>
   void each_logit(F f) const;  // of those that are not masked
 
-  void own();          // before an edit: copies the view, applies the pending factor
+  void own();    // before an edit: copies the view, applies the pending factor
+  void index();  // of a list: find() works until the list changes
+  float* find(std::int32_t id);
+  void finish_drop(const Candidate& best);
   void refresh_max();  // after edits and after cuts that may have dropped the best
   void weigh();        // brings total_ up to date, and the weights of a list
   std::uint64_t weigh_list();
@@ -165,6 +174,16 @@ void Candidates::remake(F f) {
   scale_ = 1;
   weighed_ = false;
   refresh_max();
+}
+
+template <typename Each>
+void Candidates::drop(Each each) {
+  std::optional<Candidate> first;
+  each([&](std::int32_t id) {
+    if (!first) own(), first = best(1).front(), index();
+    if (float* logit = find(id)) *logit = -std::numeric_limits<float>::infinity();
+  });
+  if (first) finish_drop(*first);
 }
 
 template <typename Keep>

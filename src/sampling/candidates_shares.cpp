@@ -1,8 +1,32 @@
-// What a set of candidates is as a distribution. Sums are of integers, so they do not depend on the
-// order of the candidates.
+// What a set of candidates is as a distribution, and bans. Sums are of integers, so they do not depend
+// on the order of the candidates.
 #include "sampling/candidates.h"
 
 namespace vitrine {
+
+// A sparse set: `buckets` of a token says where in the list it would be, and the list who is there.
+void Candidates::index() {
+  if (!listed_) return;
+  for (std::size_t i = 0; i < count_; ++i)
+    scratch_.buckets[static_cast<std::size_t>(items()[i].id)] = static_cast<std::int32_t>(i);
+}
+
+float* Candidates::find(std::int32_t id) {
+  const auto at = static_cast<std::size_t>(id);
+  if (at >= scratch_.buckets.size()) return nullptr;
+  if (!listed_) return at < count_ ? &scratch_.logits[at] : nullptr;
+  const auto place = static_cast<std::size_t>(scratch_.buckets[at]);
+  return place < count_ && items()[place].id == id ? &items()[place].logit : nullptr;
+}
+
+void Candidates::finish_drop(const Candidate& best) {
+  refresh_max();
+  if (std::isinf(max_)) {
+    *find(best.id) = best.logit;
+    refresh_max();
+  }
+  if (listed_) keep_within(std::numeric_limits<double>::max());  // drops what is masked
+}
 
 std::size_t Candidates::unmasked() const {
   std::size_t n = 0;

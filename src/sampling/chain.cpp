@@ -8,8 +8,8 @@
 namespace vitrine {
 namespace {
 
-bool is_active(const SamplerDef& def, std::span<const double> values, const BiasTable& bias) {
-  if (def.active != nullptr) return def.active(values, bias);
+bool is_active(const SamplerDef& def, std::span<const double> values, const TokenLists& lists) {
+  if (def.active != nullptr) return def.active(values, lists);
   for (std::size_t i = 0; i < values.size(); ++i)
     if (values[i] != def.params[i].neutral) return true;
   return false;
@@ -34,14 +34,21 @@ void mask_logits(std::span<const float> logits, const DrawSpec& draw, std::span<
     if (static_cast<std::size_t>(id) < out.size()) out[id] = kMasked;
 }
 
-Chain::Chain(const SamplingParams& params) : bias_(params.logit_bias()) {
+Chain::Chain(const SamplingParams& params) : lists_(params.lists()) {
   for (const SamplerDef* def : params.order()) {
     VT_CHECK(def->params.size() <= kMaxParamsPerSampler, "{}", def->name);
     Stage stage{def, {}};
     for (std::size_t i = 0; i < def->params.size(); ++i)
       stage.values[i] = params.get(def->params[i].name);
-    if (is_active(*def, std::span(stage.values).first(def->params.size()), bias_))
-      stages_.push_back(stage);
+    if (is_active(*def, stage.set(), lists_)) stages_.push_back(stage);
+  }
+  const bool replaced = std::any_of(stages_.begin(), stages_.end(),
+                                    [](const Stage& s) { return s.def->replaces_cuts; });
+  if (replaced) std::erase_if(stages_, [](const Stage& s) { return s.def->cuts; });
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    if (stages_[i].def->state == nullptr) continue;
+    VT_CHECK(stateful_ < 0, "{} has a state too", stages_[i].def->name);
+    stateful_ = static_cast<int>(i);
   }
 }
 
@@ -53,7 +60,7 @@ Choice Chain::sample(std::span<const float> logits, SamplerState& history, const
   if (draw.forced >= 0) {
     Choice choice{.status = LogitsStatus::kOk, .token = draw.forced};
     if (draw.logprob) choice.logprob = LogSoftmax(logits, scan).logprob(logits[choice.token]);
-    history.accept(choice.token);
+    take(history, choice.token, choice.p);
     return choice;
   }
   std::span<const float> allowed = logits;
@@ -67,16 +74,28 @@ Choice Chain::sample(std::span<const float> logits, SamplerState& history, const
     max = left.max;
   }
   Candidates candidates(allowed, max, scratch);
-  for (const Stage& stage : stages_) {
-    if (candidates.size() == 1) break;
-    apply(stage, candidates, history, draw.key());
-  }
+  const DrawKey key = draw.key();
+  run(stages_.size(), candidates, history, key);
 
   Choice choice{.status = LogitsStatus::kOk};
-  choice.token = candidates.draw(draw.key());
+  choice.token = candidates.draw(key);
   if (draw.logprob) choice.logprob = LogSoftmax(logits, scan).logprob(logits[choice.token]);
-  history.accept(choice.token);
+  if (stateful_ >= 0 && stages_[stateful_].def->state->before) {
+    Candidates seen(allowed, max, scratch);
+    run(static_cast<std::size_t>(stateful_), seen, history, key);
+    choice.p = static_cast<float>(seen.share(choice.token));
+  } else if (stateful_ >= 0) {
+    choice.p = static_cast<float>(candidates.share(choice.token));
+  }
+  take(history, choice.token, choice.p);
   return choice;
+}
+
+void Chain::take(SamplerState& history, std::int32_t token, float p) const {
+  history.accept(token);
+  if (stateful_ < 0 || p < 0) return;
+  const Stage& stage = stages_[stateful_];
+  stage.def->state->taken(history.memory, stage.set(), p);
 }
 
 std::optional<DeviceDraw> Chain::on_device() const {
@@ -85,15 +104,24 @@ std::optional<DeviceDraw> Chain::on_device() const {
   for (const Stage& stage : stages_) {
     if (stage.def->on_device == nullptr || stage.def->order < order) return std::nullopt;
     order = stage.def->order;
-    const auto values = std::span(stage.values).first(stage.def->params.size());
-    if (!stage.def->on_device(draw, values)) return std::nullopt;
+    if (!stage.def->on_device(draw, stage.set())) return std::nullopt;
   }
   return draw;
 }
 
-bool Chain::uses_history() const {
-  return std::any_of(stages_.begin(), stages_.end(),
-                     [](const Stage& stage) { return stage.def->uses_history; });
+SamplerState Chain::begin(std::span<const std::int32_t> prompt, std::size_t max_output,
+                          std::size_t vocab) const {
+  SamplerState::Tracks tracks{.counts = false, .tokens = false};
+  for (const Stage& stage : stages_) {
+    tracks.counts |= stage.def->uses_history;
+    tracks.tokens |= stage.def->uses_tokens;
+  }
+  SamplerState out(prompt, max_output, vocab, tracks);
+  if (stateful_ >= 0) {
+    const Stage& stage = stages_[stateful_];
+    stage.def->state->begin(out.memory, stage.set());
+  }
+  return out;
 }
 
 }  // namespace vitrine

@@ -37,6 +37,7 @@ struct Choice {
   LogitsStatus status;
   std::int32_t token = -1;  // valid when status is kOk
   float logprob = 0;        // under the model's own distribution; 0 when not asked for
+  float p = kNoShare;       // what a sampler with a state learns of it
 };
 
 struct Explanation;  // explain.h
@@ -46,10 +47,15 @@ class Chain {
   // Keeps the transforms that do something; those at neutral values cost nothing.
   explicit Chain(const SamplingParams& params);
 
-  // Draws a token and accepts it into `history`. Allocates nothing. `scratch` must be made for a
+  // Draws a token and takes it into `history`. Allocates nothing. `scratch` must be made for a
   // vocabulary of at least logits.size().
   Choice sample(std::span<const float> logits, SamplerState& history, const DrawSpec& draw,
                 Scratch& scratch) const;
+
+  // Accepts a token into `history`; `p`: Choice::p of its draw.
+  void take(SamplerState& history, std::int32_t token, float p) const;
+  // The sampler of it that has a state, if one has: following a sequence takes the p of its tokens.
+  const SamplerDef* stateful() const { return stateful_ < 0 ? nullptr : stages_[stateful_].def; }
 
   // What sample() does to the row, stage by stage, each with its `top` best tokens, and the token that
   // it would draw. `only_last`: of the stages only the last. Allocates.
@@ -60,23 +66,32 @@ class Chain {
   // The same draw as parameters for a device; none when a transform runs only on the host or the
   // order is not the default one.
   std::optional<DeviceDraw> on_device() const;
-  // False: a SamplerState() that tracks nothing is enough.
-  bool uses_history() const;
+  // The history that it needs, of a sequence that begins; see SamplerState.
+  SamplerState begin(std::span<const std::int32_t> prompt, std::size_t max_output,
+                     std::size_t vocab) const;
 
  private:
   struct Stage {
     const SamplerDef* def;
     std::array<double, kMaxParamsPerSampler> values;
+    std::span<const double> set() const { return std::span(values).first(def->params.size()); }
   };
 
   void apply(const Stage& stage, Candidates& candidates, const SamplerState& history,
              const DrawKey& key) const {
-    const auto values = std::span(stage.values).first(stage.def->params.size());
-    stage.def->apply(candidates, {values, bias_, history, key});
+    stage.def->apply(candidates, {stage.set(), lists_, history, key});
+  }
+
+  // The first n stages.
+  void run(std::size_t n, Candidates& candidates, const SamplerState& history,
+           const DrawKey& key) const {
+    for (std::size_t i = 0; i < n && candidates.size() > 1; ++i)
+      apply(stages_[i], candidates, history, key);
   }
 
   std::vector<Stage> stages_;
-  BiasTable bias_;
+  int stateful_ = -1;  // the stage that has a state
+  TokenLists lists_;
 };
 
 // The logits of the tokens that the draw allows; the others are -inf. `out` has the size of `logits`.

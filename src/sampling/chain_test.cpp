@@ -260,8 +260,12 @@ TEST(Chain, DrawsOnlyWhatIsAllowed) {
 }
 
 TEST(Chain, SkipsWhatIsNeutral) {
-  EXPECT_TRUE(Chain(make({{"repetition_penalty", 1.1}, {"top_p", 0.9}})).uses_history());
-  EXPECT_FALSE(Chain(make({{"repetition_penalty", 1}, {"top_p", 0.9}})).uses_history());
+  const auto history = [](double penalty) {
+    const std::int32_t prompt[] = {1};
+    return Chain(make({{"repetition_penalty", penalty}, {"top_p", 0.9}})).begin(prompt, 4, 9);
+  };
+  EXPECT_EQ(history(1.1).entries().size(), 1u);
+  EXPECT_EQ(history(1).entries().size(), 0u);
 }
 
 TEST(Chain, RunsTheOrderAsked) {
@@ -361,16 +365,43 @@ TEST(Chain, KnownTokensForASeed) {
   EXPECT_THAT(tokens, ElementsAre(97, 40, 89, 62, 35, 78, 54, 94));
 }
 
+// One of those that random_params leaves alone.
+void add_further(std::mt19937& random, std::size_t vocab, SamplingParams& params) {
+  const std::vector<std::vector<std::pair<const char*, double>>> sets = {
+      {{"top_n_sigma", 1.5}},
+      {{"top_h", 0.5}},
+      {{"eta_cutoff", 0.01}},
+      {{"epsilon_cutoff", 0.01}},
+      {{"mirostat", 1}},
+      {{"mirostat", 2}},
+      {{"xtc_probability", 1}, {"xtc_threshold", 0.05}},
+      {{"dynatemp_range", 1}, {"dynatemp_exponent", 2}},
+      {{"adaptive_target", 0.5}},
+      {{"dry_multiplier", 1}, {"dry_allowed_length", 1}},
+      {{"no_repeat_ngram_size", 2}}};
+  for (const auto& [name, value] : sets[random() % sets.size()])
+    EXPECT_TRUE(params.set(name, value).ok()) << name;
+  const auto id = [&] { return static_cast<std::int32_t>(random() % vocab); };
+  if (random() % 3 == 0) {
+    EXPECT_TRUE(params.set_bad_words({{id()}, {id(), id()}}).ok());
+  }
+  if (random() % 3 == 0) {
+    EXPECT_TRUE(params.set_allowed_ids({id(), id(), id()}).ok());
+  }
+}
+
 TEST(Chain, AllocatesNothing) {
   std::mt19937 random(11);
   constexpr std::size_t kVocab = 3001;
   const std::size_t start = allocation_count();
   Scratch scratch(kVocab);
   EXPECT_GT(allocation_count(), start);
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 500; ++i) {
     const std::vector<float> row = random_row(random, kVocab);
-    const Chain chain(random_params(random, kVocab));
-    SamplerState history({}, 4, kVocab);
+    SamplingParams params = random_params(random, kVocab);
+    if (i >= 50) add_further(random, kVocab, params);
+    const Chain chain(params);
+    SamplerState history = chain.begin({}, 4, kVocab);
     const std::size_t before = allocation_count();
     for (std::uint64_t j = 0; j < 4; ++j) chain.sample(row, history, {1, 0, j}, scratch);
     EXPECT_EQ(allocation_count(), before);

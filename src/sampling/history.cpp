@@ -18,15 +18,25 @@ std::size_t slot_count(std::size_t capacity) { return std::bit_ceil(2 * capacity
 }  // namespace
 
 SamplerState::SamplerState(std::span<const std::int32_t> prompt, std::size_t max_output,
-                           std::size_t vocab)
-    : vocab_(vocab),
-      capacity_(entry_capacity(prompt.size(), max_output, vocab)),
-      slots_(slot_count(capacity_), kEmpty) {
+                           std::size_t vocab, Tracks tracks) {
+  if (tracks.tokens) {
+    prompt_ = prompt.size();
+    most_tokens_ = prompt_ + max_output;
+    tokens_.reserve(most_tokens_);
+    tokens_.assign(prompt.begin(), prompt.end());
+  }
+  if (!tracks.counts) return;
+  vocab_ = vocab;
+  capacity_ = entry_capacity(prompt.size(), max_output, vocab);
+  slots_.assign(slot_count(capacity_), kEmpty);
   entries_.reserve(capacity_);
   for (const std::int32_t id : prompt) add(id, 0);
 }
 
-void SamplerState::accept(std::int32_t token) { add(token, 1); }
+void SamplerState::accept(std::int32_t token) {
+  if (tokens_.size() < most_tokens_) tokens_.push_back(token);
+  add(token, 1);
+}
 
 void SamplerState::add(std::int32_t id, std::uint32_t count) {
   if (id < 0 || static_cast<std::size_t>(id) >= vocab_) return;

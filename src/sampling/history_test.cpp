@@ -38,6 +38,22 @@ TEST(SamplerState, TracksNothingByDefault) {
   EXPECT_EQ(state.find(1), nullptr);
 }
 
+TEST(SamplerState, KeepsTheTokensWhereAsked) {
+  const std::int32_t prompt[] = {5, 9, 500};
+  SamplerState state(prompt, 2, 100, {.counts = false, .tokens = true});
+  const auto* storage = state.tokens().data();
+  EXPECT_TRUE(state.output().empty());
+  for (const std::int32_t id : {7, 9, 8}) state.accept(id);
+  EXPECT_EQ(state.tokens().data(), storage);
+  EXPECT_EQ(std::vector(state.tokens().begin(), state.tokens().end()),
+            (std::vector<std::int32_t>{5, 9, 500, 7, 9}))
+      << "no room for the sixth";
+  EXPECT_EQ(state.output().front(), 7);
+  EXPECT_EQ(state.find(9), nullptr);
+  EXPECT_TRUE(SamplerState().tokens().empty());
+  EXPECT_TRUE(SamplerState().output().empty());
+}
+
 TEST(SamplerState, AgreesWithAMapAndNeverMoves) {
   std::mt19937 random(1);
   std::vector<std::int32_t> prompt(300);

@@ -35,6 +35,19 @@ Status check_value(const Param& p, double value) {
   return Ok{};
 }
 
+Status not_negative(const char* name, std::span<const std::int32_t> ids) {
+  for (const std::int32_t id : ids)
+    if (id < 0)
+      return make_error(ErrorCode::kInvalid, "{}: found token {}, allowed 0 and up", name, id);
+  return Ok{};
+}
+
+std::vector<std::int32_t> ascending(std::vector<std::int32_t> ids) {
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
 }  // namespace
 
 std::span<const SamplerDef* const> ordered_samplers() {
@@ -119,6 +132,54 @@ const BiasTable& SamplingParams::logit_bias() const {
   return bias_ ? *bias_ : kNone;
 }
 
+Status SamplingParams::set_allowed_ids(std::vector<std::int32_t> ids) {
+  if (ids.size() > TokenLists::kMaxAllowed)
+    return make_error(ErrorCode::kTooLarge, "allowed_token_ids: found {} ids, allowed up to {}",
+                      ids.size(), TokenLists::kMaxAllowed);
+  VT_RETURN_IF_ERROR(not_negative("allowed_token_ids", ids));
+  allowed_ = ascending(std::move(ids));
+  return Ok{};
+}
+
+Status SamplingParams::set_bad_words(std::vector<std::vector<std::int32_t>> words) {
+  if (words.size() > TokenLists::kMaxWords)
+    return make_error(ErrorCode::kTooLarge, "bad_words: found {} words, allowed up to {}",
+                      words.size(), TokenLists::kMaxWords);
+  for (const auto& word : words) {
+    if (word.empty() || word.size() > TokenLists::kMaxWordTokens)
+      return make_error(ErrorCode::kInvalid,
+                        "bad_words: found a word of {} tokens, allowed 1 to {}", word.size(),
+                        TokenLists::kMaxWordTokens);
+    VT_RETURN_IF_ERROR(not_negative("bad_words", word));
+  }
+  bad_words_ = std::move(words);
+  return Ok{};
+}
+
+void SamplingParams::set_breakers(std::vector<std::int32_t> ids) {
+  breakers_ = ascending(std::move(ids));
+}
+
+TokenLists SamplingParams::lists() const {
+  TokenLists out{.bias = logit_bias(), .allowed = {}, .breakers = {}, .bad_words = {}};
+  if (allowed_) out.allowed = *allowed_;
+  if (breakers_) out.breakers = *breakers_;
+  if (bad_words_) out.bad_words = *bad_words_;
+  return out;
+}
+
+std::size_t SamplingParams::bytes() const {
+  std::size_t sum = logit_bias().entries().size() * sizeof(LogitBias);
+  const auto add = [&](const std::vector<std::int32_t>& ids) {
+    sum += sizeof(ids) + ids.capacity() * sizeof(std::int32_t);
+  };
+  if (allowed_) add(*allowed_);
+  if (breakers_) add(*breakers_);
+  if (bad_words_)
+    for (const auto& word : *bad_words_) add(word);
+  return sum;
+}
+
 Status SamplingParams::set_order(std::span<const std::string> names) {
   std::vector<const SamplerDef*> order;
   for (const std::string& name : names) {
@@ -147,10 +208,18 @@ std::vector<const SamplerDef*> SamplingParams::order() const {
 }
 
 Status SamplingParams::check_vocab(std::size_t vocab) const {
+  const auto check = [vocab](const char* name, std::int32_t id) -> Status {
+    if (static_cast<std::size_t>(id) < vocab) return Ok{};
+    return make_error(ErrorCode::kInvalid, "{}: found token {}, allowed 0 to {}", name, id,
+                      static_cast<std::int64_t>(vocab) - 1);
+  };
   const auto entries = logit_bias().entries();
-  if (!entries.empty() && static_cast<std::size_t>(entries.back().id) >= vocab)
-    return make_error(ErrorCode::kInvalid, "logit_bias: found token {}, allowed 0 to {}",
-                      entries.back().id, static_cast<std::int64_t>(vocab) - 1);
+  if (!entries.empty()) VT_RETURN_IF_ERROR(check("logit_bias", entries.back().id));
+  if (allowed_ && !allowed_->empty())
+    VT_RETURN_IF_ERROR(check("allowed_token_ids", allowed_->back()));
+  if (!bad_words_) return Ok{};
+  for (const auto& word : *bad_words_)
+    for (const std::int32_t id : word) VT_RETURN_IF_ERROR(check("bad_words", id));
   return Ok{};
 }
 
@@ -158,6 +227,9 @@ void SamplingParams::fill_from(const SamplingParams& lower) {
   for (std::size_t i = 0; i < values_.size(); ++i)
     if (!values_[i]) values_[i] = lower.values_[i];
   if (!bias_) bias_ = lower.bias_;
+  if (!allowed_) allowed_ = lower.allowed_;
+  if (!breakers_) breakers_ = lower.breakers_;
+  if (!bad_words_) bad_words_ = lower.bad_words_;
   if (!order_) order_ = lower.order_;
   if (!seed_) seed_ = lower.seed_;
 }

@@ -14,30 +14,9 @@
 
 #include "base/result.h"
 #include "sampling/sampler.h"
+#include "sampling/token_lists.h"
 
 namespace vitrine {
-
-struct LogitBias {
-  std::int32_t id;
-  float bias;
-};
-
-// Biases by ascending id, each id once.
-class BiasTable {
- public:
-  static constexpr std::size_t kMaxEntries = 1024;
-  static constexpr float kMaxBias = 100;
-
-  // Refuses negative or repeated ids, biases outside -100 to 100, and more than 1024 entries.
-  static Result<BiasTable> make(std::vector<LogitBias> entries);
-
-  BiasTable() = default;
-  std::span<const LogitBias> entries() const { return entries_; }
-  const LogitBias* find(std::int32_t id) const;  // null when it has no bias
-
- private:
-  std::vector<LogitBias> entries_;
-};
 
 class SamplingParams {
  public:
@@ -49,6 +28,16 @@ class SamplingParams {
 
   Status set_logit_bias(std::vector<LogitBias> entries);
   const BiasTable& logit_bias() const;
+  // Only these may be drawn; empty: all. Refuses negative ids and more than TokenLists::kMaxAllowed.
+  Status set_allowed_ids(std::vector<std::int32_t> ids);
+  // Each as its tokens. Refuses more than kMaxWords, words without tokens, longer ones than
+  // kMaxWordTokens, and negative ids.
+  Status set_bad_words(std::vector<std::vector<std::int32_t>> words);
+  // Tokens at which dry's copies end.
+  void set_breakers(std::vector<std::int32_t> ids);
+  bool has_breakers() const { return breakers_.has_value(); }
+  TokenLists lists() const;
+  std::size_t bytes() const;  // of its lists, about
 
   // Names of transforms (SamplerDef::name) in the order to run them. Refuses unknown and repeated
   // names. What the list leaves out: see sampler.h.
@@ -59,7 +48,7 @@ class SamplingParams {
   void set_seed(std::uint64_t seed) { seed_ = seed; }
   std::optional<std::uint64_t> seed() const { return seed_; }
 
-  // The check that needs a model: ids of the logit bias are below `vocab`.
+  // The check that needs a model: ids are below `vocab`.
   Status check_vocab(std::size_t vocab) const;
 
   // Takes from `lower` what is not set here.
@@ -70,6 +59,8 @@ class SamplingParams {
 
   std::array<std::optional<double>, kMaxParams> values_;  // by index in all_params()
   std::optional<BiasTable> bias_;
+  std::optional<std::vector<std::int32_t>> allowed_, breakers_;
+  std::optional<std::vector<std::vector<std::int32_t>>> bad_words_;
   std::optional<std::vector<const SamplerDef*>> order_;
   std::optional<std::uint64_t> seed_;
 };

@@ -27,9 +27,10 @@ std::vector<std::string> names(const std::vector<const SamplerDef*>& defs) {
 
 TEST(SamplerTable, DefaultOrderIsTheDocumentedOne) {
   EXPECT_THAT(names(SamplingParams().order()),
-              ElementsAre("logit_bias", "repetition", "frequency_presence", "temperature",
-                          "top_n_sigma", "top_h", "top_k", "top_p", "min_p", "typical",
-                          "epsilon_cutoff", "eta_cutoff", "xtc"));
+              ElementsAre("logit_bias", "allowed_token_ids", "bad_words", "no_repeat_ngram",
+                          "repetition", "frequency_presence", "dry", "temperature", "top_n_sigma",
+                          "top_h", "top_k", "top_p", "min_p", "typical", "epsilon_cutoff",
+                          "eta_cutoff", "xtc", "adaptive_p", "mirostat"));
 }
 
 TEST(SamplerTable, IsConsistent) {
@@ -83,8 +84,7 @@ TEST(SamplingParams, RefusalTable) {
       {"presence_penalty", -2.5, "presence_penalty: found -2.5, allowed -2 to 2"},
       {"top_k", 1.5, "top_k: found 1.5, allowed whole numbers -1 to 2147483647"},
       {"top_k", -2, "top_k: found -2, allowed whole numbers -1 to 2147483647"},
-      {"topk", 1,
-       "unknown sampling parameter 'topk', known: repetition_penalty, frequency_penalty, "},
+      {"topk", 1, "unknown sampling parameter 'topk', known: "},
   };
   for (const auto& c : cases) {
     const Status status = SamplingParams().set(c.name, c.value);
@@ -114,14 +114,16 @@ TEST(SamplingParams, OrderOfARequest) {
   SamplingParams params;
   const std::string some[] = {"top_k", "temperature"};
   ASSERT_TRUE(params.set_order(some).ok());
-  EXPECT_THAT(names(params.order()), ElementsAre("logit_bias", "top_k", "temperature"));
+  EXPECT_THAT(names(params.order()),
+              ElementsAre("logit_bias", "allowed_token_ids", "bad_words", "top_k", "temperature"));
 
   const std::string late_bias[] = {"top_k", "logit_bias"};
   ASSERT_TRUE(params.set_order(late_bias).ok());
-  EXPECT_THAT(names(params.order()), ElementsAre("top_k", "logit_bias"));
+  EXPECT_THAT(names(params.order()),
+              ElementsAre("allowed_token_ids", "bad_words", "top_k", "logit_bias"));
 
   ASSERT_TRUE(params.set_order({}).ok());
-  EXPECT_THAT(names(params.order()), ElementsAre("logit_bias"));
+  EXPECT_THAT(names(params.order()), ElementsAre("logit_bias", "allowed_token_ids", "bad_words"));
 }
 
 TEST(SamplingParams, RefusesUnknownAndRepeatedTransforms) {
@@ -159,6 +161,29 @@ TEST(SamplingParams, LogitBias) {
   EXPECT_TRUE(params.set_logit_bias(many).ok());
 }
 
+TEST(SamplingParams, TokenLists) {
+  SamplingParams params, lower;
+  ASSERT_TRUE(params.set_allowed_ids({7, 3, 7}).ok());
+  ASSERT_TRUE(params.set_bad_words({{1, 9}, {2}}).ok());
+  ASSERT_TRUE(lower.set_allowed_ids({1}).ok());
+  lower.set_breakers({5, 4});
+  const TokenLists lists = resolve({&params, &lower}).lists();
+  EXPECT_THAT(lists.allowed, ElementsAre(3, 7));
+  EXPECT_THAT(lists.breakers, ElementsAre(4, 5));
+  EXPECT_EQ(lists.bad_words.size(), 2u);
+  EXPECT_TRUE(params.check_vocab(10).ok());
+  EXPECT_EQ(params.check_vocab(9).error().message, "bad_words: found token 9, allowed 0 to 8");
+  EXPECT_EQ(params.check_vocab(7).error().message,
+            "allowed_token_ids: found token 7, allowed 0 to 6");
+
+  EXPECT_FALSE(params.set_allowed_ids({1, -1}).ok());
+  EXPECT_FALSE(params.set_allowed_ids(std::vector<std::int32_t>(65537, 1)).ok());
+  EXPECT_FALSE(params.set_bad_words({{}}).ok());
+  EXPECT_FALSE(params.set_bad_words({{1, -1}}).ok());
+  EXPECT_FALSE(params.set_bad_words({std::vector<std::int32_t>(65, 1)}).ok());
+  EXPECT_FALSE(params.set_bad_words({1025, {1}}).ok());
+}
+
 TEST(SamplingParams, StrongerLayersWin) {
   SamplingParams request, flags, config;
   const std::string order[] = {"top_k"};
@@ -179,7 +204,8 @@ TEST(SamplingParams, StrongerLayersWin) {
   EXPECT_EQ(all.get("min_p"), 0);
   EXPECT_EQ(all.seed(), 11u);
   EXPECT_EQ(all.logit_bias().entries().size(), 1u);
-  EXPECT_THAT(names(all.order()), ElementsAre("logit_bias", "top_k"));
+  EXPECT_THAT(names(all.order()),
+              ElementsAre("logit_bias", "allowed_token_ids", "bad_words", "top_k"));
   EXPECT_FALSE(resolve({}).seed().has_value());
 }
 

@@ -29,15 +29,17 @@ class Row {
         candidates_(logits_, scan_logits(logits_).max, scratch_) {}
 
   Row& apply(const char* name, std::vector<double> values = {}) {
-    find_sampler(name)->apply(candidates_, {values, bias_, history_, key_});
+    find_sampler(name)->apply(candidates_, {values, lists_, history_, key_});
     return *this;
   }
   Row& bias(std::vector<LogitBias> entries) {
-    bias_ = BiasTable::make(std::move(entries)).value();
+    lists_.bias = BiasTable::make(std::move(entries)).value();
     return *this;
   }
+  TokenLists& lists() { return lists_; }
   Row& history(std::vector<std::int32_t> prompt, std::vector<std::int32_t> output) {
-    history_ = SamplerState(prompt, output.size(), logits_.size());
+    history_ =
+        SamplerState(prompt, output.size(), logits_.size(), {.counts = true, .tokens = true});
     for (const auto id : output) history_.accept(id);
     return *this;
   }
@@ -68,7 +70,7 @@ class Row {
   std::vector<float> logits_;
   Scratch scratch_;
   Candidates candidates_;
-  BiasTable bias_;
+  TokenLists lists_;
   SamplerState history_;
   DrawKey key_;
 };

@@ -21,6 +21,7 @@ const SamplerDef kSampler_epsilon_cutoff{.name = "epsilon_cutoff",
                                          .order = 90,
                                          .help = "drop tokens of little probability",
                                          .params = kParams,
+                                         .cuts = true,
                                          .apply = apply};
 
 }  // namespace vitrine

@@ -30,6 +30,7 @@ const SamplerDef kSampler_eta_cutoff{
     .order = 100,
     .help = "drop tokens of little probability, fewer where the model is unsure",
     .params = kParams,
+    .cuts = true,
     .apply = apply};
 
 }  // namespace vitrine

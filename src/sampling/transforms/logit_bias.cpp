@@ -1,16 +1,18 @@
 // logit' = logit + bias, for the tokens of the request's logit_bias map. OpenAI's meaning: a bias
 // of -100 bans a token in practice, one of 100 makes it certain.
 #include "sampling/candidates.h"
-#include "sampling/params.h"
 #include "sampling/sampler.h"
+#include "sampling/token_lists.h"
 
 namespace vitrine {
 namespace {
 
-bool active(std::span<const double>, const BiasTable& bias) { return !bias.entries().empty(); }
+bool active(std::span<const double>, const TokenLists& lists) {
+  return !lists.bias.entries().empty();
+}
 
 void apply(Candidates& c, const SamplerInput& in) {
-  c.edit(in.bias, [](double logit, const LogitBias& entry) { return logit + entry.bias; });
+  c.edit(in.lists.bias, [](double logit, const LogitBias& entry) { return logit + entry.bias; });
 }
 
 }  // namespace

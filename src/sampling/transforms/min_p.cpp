@@ -28,6 +28,7 @@ const SamplerDef kSampler_min_p{.name = "min_p",
                                 .order = 70,
                                 .help = "drop tokens far less likely than the best",
                                 .params = kParams,
+                                .cuts = true,
                                 .apply = apply,
                                 .on_device = on_device};
 

@@ -33,7 +33,7 @@ constexpr Param kParams[] = {
 // could only overflow.
 constexpr double kColdest = 1e-6;
 
-bool active(std::span<const double> values, const BiasTable&) {
+bool active(std::span<const double> values, const TokenLists&) {
   return values[0] != 1 || values[1] != 0;
 }
 

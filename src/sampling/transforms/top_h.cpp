@@ -40,6 +40,7 @@ const SamplerDef kSampler_top_h{.name = "top_h",
                                 .order = 48,
                                 .help = "keep the best tokens up to a share of the entropy",
                                 .params = kParams,
+                                .cuts = true,
                                 .apply = apply};
 
 }  // namespace vitrine

@@ -13,7 +13,7 @@ constexpr Param kParams[] = {{.name = "top_k",
                               .integer = true,
                               .help = "keep only the k best tokens; 0 or -1: off"}};
 
-bool active(std::span<const double> values, const BiasTable&) { return values[0] > 0; }
+bool active(std::span<const double> values, const TokenLists&) { return values[0] > 0; }
 
 void apply(Candidates& c, const SamplerInput& in) {
   c.keep_first(static_cast<std::size_t>(in.values[0]));
@@ -31,6 +31,7 @@ const SamplerDef kSampler_top_k{.name = "top_k",
                                 .order = 50,
                                 .help = "keep the k best tokens",
                                 .params = kParams,
+                                .cuts = true,
                                 .active = active,
                                 .apply = apply,
                                 .on_device = on_device};

@@ -15,7 +15,7 @@ constexpr Param kParams[] = {{.name = "top_n_sigma",
                               .help = "keep logits within this many standard deviations of the "
                                       "best; 0 or less: off"}};
 
-bool active(std::span<const double> values, const BiasTable&) { return values[0] > 0; }
+bool active(std::span<const double> values, const TokenLists&) { return values[0] > 0; }
 
 void apply(Candidates& c, const SamplerInput& in) { c.keep_within(in.values[0] * c.deviation()); }
 
@@ -26,6 +26,7 @@ const SamplerDef kSampler_top_n_sigma{.name = "top_n_sigma",
                                       .order = 45,
                                       .help = "keep the tokens that stand out of the noise",
                                       .params = kParams,
+                                      .cuts = true,
                                       .active = active,
                                       .apply = apply};
 

@@ -27,6 +27,7 @@ const SamplerDef kSampler_top_p{.name = "top_p",
                                 .order = 60,
                                 .help = "keep the best tokens up to a share of the probability",
                                 .params = kParams,
+                                .cuts = true,
                                 .apply = apply,
                                 .on_device = on_device};
 

@@ -25,6 +25,7 @@ const SamplerDef kSampler_typical{.name = "typical",
                                   .order = 80,
                                   .help = "keep tokens of typical surprise",
                                   .params = kParams,
+                                  .cuts = true,
                                   .apply = apply};
 
 }  // namespace vitrine

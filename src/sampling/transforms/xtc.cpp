@@ -22,7 +22,7 @@ constexpr Param kParams[] = {{.name = "xtc_probability",
                               .min_excluded = true,
                               .help = "the least probability of those tokens; one of them stays"}};
 
-bool active(std::span<const double> values, const BiasTable&) {
+bool active(std::span<const double> values, const TokenLists&) {
   return values[0] > 0 && values[1] <= 0.5;
 }
 
@@ -54,6 +54,7 @@ const SamplerDef kSampler_xtc{.name = "xtc",
                               .order = 110,
                               .help = "now and then, drop the likeliest tokens but one",
                               .params = kParams,
+                              .cuts = true,
                               .active = active,
                               .apply = apply};
 
