@@ -40,6 +40,7 @@ Status Admission::check(const Request& r) const {
     return make_error(ErrorCode::kInvalid, "max_tokens: found {}, allowed 0 or more",
                       *r.max_tokens);
   VT_RETURN_IF_ERROR(r.sampling.check_vocab(static_cast<std::size_t>(vocab)));
+  if (r.repetition) VT_RETURN_IF_ERROR(r.repetition->check());
   for (int position : r.logit_positions)
     if (position < 0 || position >= prompt)
       return make_error(ErrorCode::kInvalid,
@@ -130,9 +131,10 @@ std::unique_ptr<Sequence> Admission::make_choice(Request request, std::vector<st
   for (const CacheGroup& g : plan_.groups)
     s->tables.emplace_back(plan_.page_size, g.spec.window, length);
 
-  for (const std::int32_t id : request.begun) {
-    s->follow(id);  // check() has seen that it may come
-    s->tokens.push_back(id);
+  for (std::size_t i = 0; i < request.begun.size(); ++i) {
+    const float p = i < request.begun_p.size() ? request.begun_p[i] : kNoShare;
+    s->follow(request.begun[i], p);  // check() has seen that it may come
+    s->tokens.push_back(request.begun[i]);
   }
   s->account.choice = choice;
   s->account.parent = request.parent;

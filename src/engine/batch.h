@@ -28,7 +28,8 @@ struct PoolRow {
 struct DrawnToken {
   std::int32_t id = -1;
   float logprob = 0;
-  int top = -1;  // where its best tokens begin in Batch::top; -1: not asked for
+  int top = -1;        // where its best tokens begin in Batch::top; -1: not asked for
+  float p = kNoShare;  // Choice::p
 };
 
 // A sequence that has a seat and no rows in the step.

@@ -1,6 +1,6 @@
 // What the next token of a sequence is drawn under: the chain and its history, the constraint, the
 // budget of reasoning, tokens that cannot come yet. A pure function of the request and of the tokens so
-// far, so that a look at a sequence that has ended (a replay) finds what served. Used by one thread.
+// far (with a sampler that has a state, also of their Choice::p), so that a look at a sequence that has ended (a replay) finds what served. Used by one thread.
 #pragma once
 
 #include <memory>
@@ -32,9 +32,9 @@ struct DrawState {
   // Advances by a token that was drawn; the history has it already. False: the constraint does not
   // allow it.
   bool accept(std::int32_t token);
-  // The same for a token that is only known.
-  bool follow(std::int32_t token) {
-    history.accept(token);
+  // The same for a token that is only known; `p`: Choice::p of its draw.
+  bool follow(std::int32_t token, float p) {
+    chain->take(history, token, p);
     return accept(token);
   }
   bool ends_with(std::int32_t token) const;

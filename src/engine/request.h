@@ -18,6 +18,7 @@
 #include "sampling/logprobs.h"
 #include "sampling/params.h"
 #include "sampling/reasoning_limit.h"
+#include "sampling/repetition_end.h"
 
 namespace vitrine {
 
@@ -34,6 +35,8 @@ struct Request {
   // Output that is already there: the sequence goes on after it as one that was preempted would, with
   // the same penalties, constraint, budget of reasoning and random numbers. Counts towards max_tokens.
   std::vector<std::int32_t> begun;
+  // TokenEvent::p of these, for a sampler with a state; those that are missing do not change it.
+  std::vector<float> begun_p;
   int first_choice = 0;      // index of the first choice: with whose random numbers it is drawn
   std::uint64_t parent = 0;  // the sequence that it goes on from or looks at again; 0: none
   std::optional<int> max_tokens;  // none: until the context is full; 0: only the prompt
@@ -41,6 +44,7 @@ struct Request {
   SamplingParams sampling;        // resolved: all layers laid over each other
   std::shared_ptr<const Constraint> constraint;  // what the text must be; null: anything
   std::optional<ReasoningBudget> reasoning;      // none: as long as the model likes
+  std::optional<RepetitionEnd> repetition;       // ends the text as an end token does
   bool ignore_eos = false;
   std::vector<std::int32_t> stop_token_ids;  // end the text as an end token does, ignore_eos or not
   int choices = 1;                           // answers to the same prompt, which is computed once
@@ -72,6 +76,7 @@ struct TokenEvent {
   std::int32_t token = 0;
   float logprob = 0;
   std::int64_t at_ns = 0;  // when it was committed, process_ns()
+  float p = kNoShare;      // Choice::p
 };
 
 struct Finish {

@@ -101,9 +101,12 @@ void Scheduler::append(Sequence& s, const Batch& batch, const DrawnToken& token,
   if (s.ends_with(token.id)) return finish(s, FinishReason::kStop, {}, token.id);
   s.tokens.push_back(token.id);
   ledger_.appended(s);
-  s.stream->push({token.id, token.logprob, process_ns(now)},
+  s.stream->push({token.id, token.logprob, process_ns(now), token.p},
                  token.top < 0 ? nullptr : batch.top.data() + token.top);
-  if (s.output() >= s.max_output) finish(s, FinishReason::kLength);
+  if (s.goes_in_circles())
+    finish(s, FinishReason::kStop);
+  else if (s.output() >= s.max_output)
+    finish(s, FinishReason::kLength);
 }
 
 // Full pages get their key, by which later prompts find them.

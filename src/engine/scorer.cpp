@@ -198,7 +198,7 @@ void Scorer::draw(Batch& batch, const ScoreRow& row, std::span<const float> logi
     entry.status = LogitsStatus::kBarred;
     return;
   }
-  DrawnToken token{choice.token, choice.logprob};
+  DrawnToken token{.id = choice.token, .logprob = choice.logprob, .p = choice.p};
   if (const int k = s.request.top_logprobs; k > 0) {
     token.top = static_cast<int>(batch.top.size());
     batch.top.resize(batch.top.size() + k, {-1, 0});

@@ -57,6 +57,10 @@ struct Sequence : DrawState {
   std::int64_t rank = 0;                        // lower goes first; see Scheduler
   Account account;
 
+  bool goes_in_circles() const {
+    return request.repetition &&
+           request.repetition->found(std::span(tokens).subspan(static_cast<std::size_t>(prompt)));
+  }
   int output() const { return begun + account.usage.completion_tokens; }
   // The token at `position`, known or guessed.
   std::int32_t token_at(int position) const {

@@ -42,10 +42,10 @@ Status not_negative(const char* name, std::span<const std::int32_t> ids) {
   return Ok{};
 }
 
-std::vector<std::int32_t> ascending(std::vector<std::int32_t> ids) {
+TokenLists::Shared<std::int32_t> ascending(std::vector<std::int32_t> ids) {
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  return ids;
+  return std::make_shared<const std::vector<std::int32_t>>(std::move(ids));
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ Status SamplingParams::set_allowed_ids(std::vector<std::int32_t> ids) {
     return make_error(ErrorCode::kTooLarge, "allowed_token_ids: found {} ids, allowed up to {}",
                       ids.size(), TokenLists::kMaxAllowed);
   VT_RETURN_IF_ERROR(not_negative("allowed_token_ids", ids));
-  allowed_ = ascending(std::move(ids));
+  lists_.allowed = ascending(std::move(ids));
   return Ok{};
 }
 
@@ -152,19 +152,18 @@ Status SamplingParams::set_bad_words(std::vector<std::vector<std::int32_t>> word
                         TokenLists::kMaxWordTokens);
     VT_RETURN_IF_ERROR(not_negative("bad_words", word));
   }
-  bad_words_ = std::move(words);
+  lists_.bad_words =
+      std::make_shared<const std::vector<std::vector<std::int32_t>>>(std::move(words));
   return Ok{};
 }
 
 void SamplingParams::set_breakers(std::vector<std::int32_t> ids) {
-  breakers_ = ascending(std::move(ids));
+  lists_.breakers = ascending(std::move(ids));
 }
 
 TokenLists SamplingParams::lists() const {
-  TokenLists out{.bias = logit_bias(), .allowed = {}, .breakers = {}, .bad_words = {}};
-  if (allowed_) out.allowed = *allowed_;
-  if (breakers_) out.breakers = *breakers_;
-  if (bad_words_) out.bad_words = *bad_words_;
+  TokenLists out = lists_;
+  out.bias = logit_bias();
   return out;
 }
 
@@ -173,10 +172,10 @@ std::size_t SamplingParams::bytes() const {
   const auto add = [&](const std::vector<std::int32_t>& ids) {
     sum += sizeof(ids) + ids.capacity() * sizeof(std::int32_t);
   };
-  if (allowed_) add(*allowed_);
-  if (breakers_) add(*breakers_);
-  if (bad_words_)
-    for (const auto& word : *bad_words_) add(word);
+  if (lists_.allowed) add(*lists_.allowed);
+  if (lists_.breakers) add(*lists_.breakers);
+  if (lists_.bad_words)
+    for (const auto& word : *lists_.bad_words) add(word);
   return sum;
 }
 
@@ -215,10 +214,10 @@ Status SamplingParams::check_vocab(std::size_t vocab) const {
   };
   const auto entries = logit_bias().entries();
   if (!entries.empty()) VT_RETURN_IF_ERROR(check("logit_bias", entries.back().id));
-  if (allowed_ && !allowed_->empty())
-    VT_RETURN_IF_ERROR(check("allowed_token_ids", allowed_->back()));
-  if (!bad_words_) return Ok{};
-  for (const auto& word : *bad_words_)
+  if (lists_.allowed && !lists_.allowed->empty())
+    VT_RETURN_IF_ERROR(check("allowed_token_ids", lists_.allowed->back()));
+  if (!lists_.bad_words) return Ok{};
+  for (const auto& word : *lists_.bad_words)
     for (const std::int32_t id : word) VT_RETURN_IF_ERROR(check("bad_words", id));
   return Ok{};
 }
@@ -227,9 +226,9 @@ void SamplingParams::fill_from(const SamplingParams& lower) {
   for (std::size_t i = 0; i < values_.size(); ++i)
     if (!values_[i]) values_[i] = lower.values_[i];
   if (!bias_) bias_ = lower.bias_;
-  if (!allowed_) allowed_ = lower.allowed_;
-  if (!breakers_) breakers_ = lower.breakers_;
-  if (!bad_words_) bad_words_ = lower.bad_words_;
+  if (!lists_.allowed) lists_.allowed = lower.lists_.allowed;
+  if (!lists_.breakers) lists_.breakers = lower.lists_.breakers;
+  if (!lists_.bad_words) lists_.bad_words = lower.lists_.bad_words;
   if (!order_) order_ = lower.order_;
   if (!seed_) seed_ = lower.seed_;
 }

@@ -35,7 +35,7 @@ class SamplingParams {
   Status set_bad_words(std::vector<std::vector<std::int32_t>> words);
   // Tokens at which dry's copies end.
   void set_breakers(std::vector<std::int32_t> ids);
-  bool has_breakers() const { return breakers_.has_value(); }
+  bool has_breakers() const { return lists_.breakers != nullptr; }
   TokenLists lists() const;
   std::size_t bytes() const;  // of its lists, about
 
@@ -59,8 +59,7 @@ class SamplingParams {
 
   std::array<std::optional<double>, kMaxParams> values_;  // by index in all_params()
   std::optional<BiasTable> bias_;
-  std::optional<std::vector<std::int32_t>> allowed_, breakers_;
-  std::optional<std::vector<std::vector<std::int32_t>>> bad_words_;
+  TokenLists lists_;  // but for the bias
   std::optional<std::vector<const SamplerDef*>> order_;
   std::optional<std::uint64_t> seed_;
 };

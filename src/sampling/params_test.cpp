@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "sampling/presets.h"
@@ -51,6 +53,20 @@ TEST(SamplerTable, IsConsistent) {
     EXPECT_EQ(SamplingParams().set(p->name, p->min).ok(), !p->min_excluded) << p->name;
     EXPECT_EQ(SamplingParams().get(p->name), p->neutral);
     EXPECT_GT(std::string(p->help).size(), 0u);
+  }
+}
+
+// docs/decoding.md has a row for each sampler, with its parameters and their defaults.
+TEST(SamplerTable, IsDocumented) {
+  std::ifstream file(VT_FIXTURES "/../../docs/decoding.md");
+  std::string line, text;
+  std::map<std::string, std::string> rows;
+  while (std::getline(file, line))
+    if (line.starts_with("| `")) rows[line.substr(3, line.find('`', 3) - 3)] = line;
+  for (const SamplerDef* def : all_samplers()) {
+    ASSERT_TRUE(rows.contains(def->name)) << def->name;
+    for (const Param& p : def->params)
+      EXPECT_THAT(rows[def->name], HasSubstr(fmt::format("`{}` ({})", p.name, p.neutral)));
   }
 }
 
@@ -168,9 +184,9 @@ TEST(SamplingParams, TokenLists) {
   ASSERT_TRUE(lower.set_allowed_ids({1}).ok());
   lower.set_breakers({5, 4});
   const TokenLists lists = resolve({&params, &lower}).lists();
-  EXPECT_THAT(lists.allowed, ElementsAre(3, 7));
-  EXPECT_THAT(lists.breakers, ElementsAre(4, 5));
-  EXPECT_EQ(lists.bad_words.size(), 2u);
+  EXPECT_THAT(*lists.allowed, ElementsAre(3, 7));
+  EXPECT_THAT(*lists.breakers, ElementsAre(4, 5));
+  EXPECT_EQ(lists.bad_words->size(), 2u);
   EXPECT_TRUE(params.check_vocab(10).ok());
   EXPECT_EQ(params.check_vocab(9).error().message, "bad_words: found token 9, allowed 0 to 8");
   EXPECT_EQ(params.check_vocab(7).error().message,

@@ -24,7 +24,7 @@ void expect_dry(std::size_t vocab, const Ids& tokens, const Ids& breakers,
                 const std::vector<double>& values, const std::vector<double>& expected) {
   Row row(std::vector<float>(vocab, 0));
   row.history(tokens, {});
-  row.lists().breakers = breakers;
+  row.breakers(breakers);
   EXPECT_THAT(row.apply("dry", values).shares(), Pointwise(DoubleNear(1e-6), expected));
 }
 
@@ -42,7 +42,7 @@ TEST(DryTransform, TheLongestCopyCountsAndBreakersCutIt) {
   row.history({2, 3, 4, 1, 2, 3, 5}, {1, 2, 3});
   EXPECT_THAT(row.apply("dry", {1, 2, 2, 64}).by_id(), ElementsAre(0, 0, 0, 0, -1, -2, 0, 0));
   Row cut(std::vector<float>(8, 0));
-  cut.history({2, 3, 4, 1, 2, 3, 5}, {1, 2, 3}).lists().breakers = {1};
+  cut.history({2, 3, 4, 1, 2, 3, 5}, {1, 2, 3}).breakers({1});
   EXPECT_THAT(cut.apply("dry", {1, 2, 2, 64}).by_id(), ElementsAre(0, 0, 0, 0, -1, -1, 0, 0));
   Row window(std::vector<float>(8, 0));
   window.history({2, 3, 4, 1, 2, 3, 5}, {1, 2, 3});
@@ -82,7 +82,7 @@ TEST(DryTransform, AgreesWithAPlainVersion) {
       if (std::count(breakers.begin(), breakers.end(), id) == 0)
         expected[id] = static_cast<float>(1 - 0.5 * std::pow(1.5, n - allowed));
     Row row(std::vector<float>(static_cast<std::size_t>(vocab), 1));
-    row.history(tokens, {}).lists().breakers = breakers;
+    row.history(tokens, {}).breakers(breakers);
     if (listed) row.candidates().keep_within(1);
     EXPECT_EQ(row.apply("dry", {0.5, 1.5, double(allowed), double(last)}).by_id(), expected);
   }
@@ -117,7 +117,7 @@ TEST(NoRepeatNgramTransform, AgreesWithAPlainVersion) {
 TEST(BadWordsTransform, BansTheLastTokenAfterTheRest) {
   const auto left = [](std::vector<Ids> words, Ids prompt, Ids output) {
     Row row({1, 1, 1, 1});
-    row.history(std::move(prompt), std::move(output)).lists().bad_words = std::move(words);
+    row.history(std::move(prompt), std::move(output)).bad_words(std::move(words));
     return row.apply("bad_words").ids();
   };
   EXPECT_THAT(left({{2}}, {}, {}), ElementsAre(0, 1, 3));
@@ -130,20 +130,20 @@ TEST(BadWordsTransform, BansTheLastTokenAfterTheRest) {
 
 TEST(BadWordsTransform, TheBestOfTheLastOnesStays) {
   Row row({1, 5, -kInf, 5});
-  row.lists().bad_words = {{0}, {1}, {3}};
+  row.bad_words({{0}, {1}, {3}});
   EXPECT_THAT(row.apply("temperature", {2, 0, 1}).apply("bad_words").by_id(),
               ElementsAre(-kInf, 2.5f, -kInf, -kInf));
   Row cut({1, 5, -kInf, 5});
-  cut.lists().bad_words = {{1}, {3}};
+  cut.bad_words({{1}, {3}});
   EXPECT_THAT(cut.apply("top_k", {2}).apply("bad_words").ids(), ElementsAre(1));
 }
 
 TEST(AllowedTokenIdsTransform, KeepsThese) {
   Row row({1, 5, -kInf, 4});
-  row.lists().allowed = {0, 2, 3};
+  row.allowed({0, 2, 3});
   EXPECT_THAT(row.apply("allowed_token_ids").ids(), ElementsAre(3, 0));
   Row none({1, 5, -kInf, 4});
-  none.lists().allowed = {2};
+  none.allowed({2});
   EXPECT_THAT(none.apply("allowed_token_ids").ids(), ElementsAre(1, 3, 0)) << "the mask goes first";
 }
 

@@ -36,7 +36,19 @@ class Row {
     lists_.bias = BiasTable::make(std::move(entries)).value();
     return *this;
   }
-  TokenLists& lists() { return lists_; }
+  Row& allowed(std::vector<std::int32_t> ids) {
+    lists_.allowed = std::make_shared<const std::vector<std::int32_t>>(std::move(ids));
+    return *this;
+  }
+  Row& breakers(std::vector<std::int32_t> ids) {
+    lists_.breakers = std::make_shared<const std::vector<std::int32_t>>(std::move(ids));
+    return *this;
+  }
+  Row& bad_words(std::vector<std::vector<std::int32_t>> words) {
+    lists_.bad_words =
+        std::make_shared<const std::vector<std::vector<std::int32_t>>>(std::move(words));
+    return *this;
+  }
   Row& history(std::vector<std::int32_t> prompt, std::vector<std::int32_t> output) {
     history_ =
         SamplerState(prompt, output.size(), logits_.size(), {.counts = true, .tokens = true});

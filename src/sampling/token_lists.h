@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -37,10 +38,14 @@ struct TokenLists {
   static constexpr std::size_t kMaxWords = 1024;
   static constexpr std::size_t kMaxWordTokens = 64;
 
+  // Choices of a request share them. Null: not set.
+  template <typename T>
+  using Shared = std::shared_ptr<const std::vector<T>>;
+
   BiasTable bias;
-  std::vector<std::int32_t> allowed;   // ascending; only these may be drawn; empty: all
-  std::vector<std::int32_t> breakers;  // ascending; dry's copies end at them
-  std::vector<std::vector<std::int32_t>> bad_words;
+  Shared<std::int32_t> allowed;   // ascending; only these may be drawn
+  Shared<std::int32_t> breakers;  // ascending; dry's copies end at them
+  Shared<std::vector<std::int32_t>> bad_words;
 };
 
 }  // namespace vitrine

@@ -119,7 +119,7 @@ std::optional<DrawState> draw_state_at(const Api& api, const Text& text,
                                api.engine->file().generation().eos_ids, text.choice,
                                sampling.seed().value_or(text.seed));
   for (int i = prompt; i < position; ++i)
-    if (!out->follow(text.token(i))) return std::nullopt;
+    if (!out->follow(text.token(i), text.p_at(i))) return std::nullopt;
   return out;
 }
 

@@ -31,7 +31,7 @@ std::size_t bytes_of(const Call& call) {
   const Request& r = call.request;
   std::size_t sum = sizeof(Call) + 128;
   sum += r.stop_token_ids.capacity() * sizeof(std::int32_t) +
-         r.sampling.logit_bias().entries().size() * sizeof(LogitBias);
+         r.sampling.bytes();
   if (call.stops) sum += call.stops->size() * 4 * StopStrings::kMaxBytes;
   if (r.constraint) sum += r.constraint->bytes();
   return sum;
@@ -73,7 +73,7 @@ const char* record_mode_name(RecordMode mode) {
 std::size_t Text::bytes() const {
   return fixed_bytes + output.capacity() * sizeof(std::int32_t) +
          at_ns.capacity() * sizeof(std::int64_t) + logprobs.capacity() * sizeof(float) +
-         kinds.capacity();
+         p.capacity() * sizeof(float) + kinds.capacity();
 }
 
 Recording::~Recording() {
@@ -96,6 +96,10 @@ void Recording::add(const TokenEvent& event, SaidKind kind) noexcept {
     text.at_ns.push_back(event.at_ns);
     text.logprobs.push_back(event.logprob);
     text.kinds.push_back(kind);
+    if (event.p != kNoShare) {
+      text.p.resize(text.output.size() - 1, kNoShare);
+      text.p.push_back(event.p);
+    }
   } catch (const std::bad_alloc&) {
     whole = false;
   }

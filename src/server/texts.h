@@ -48,6 +48,7 @@ struct Text {
   std::vector<std::int32_t> output;
   std::vector<std::int64_t> at_ns;  // process_ns(); 0 of tokens that had begun
   std::vector<float> logprobs;
+  std::vector<float> p;  // TokenEvent::p; shorter where those that follow have none
   std::vector<SaidKind> kinds;
 
   bool ended = false;
@@ -60,6 +61,11 @@ struct Text {
   std::int32_t token(int position) const {
     auto at = static_cast<std::size_t>(position);
     return at < prompt->size() ? (*prompt)[at] : output[at - prompt->size()];
+  }
+  // TokenEvent::p of a token of the output.
+  float p_at(int position) const {
+    const auto at = static_cast<std::size_t>(position) - prompt->size();
+    return at < p.size() ? p[at] : kNoShare;
   }
   // What was drawn for a position: a token of the output, or the one that ended it.
   std::optional<std::int32_t> told(int position) const {

@@ -9,10 +9,12 @@
 namespace vitrine {
 namespace {
 
-bool active(std::span<const double>, const TokenLists& lists) { return !lists.allowed.empty(); }
+bool active(std::span<const double>, const TokenLists& lists) {
+  return lists.allowed && !lists.allowed->empty();
+}
 
 void apply(Candidates& c, const SamplerInput& in) {
-  const auto& allowed = in.lists.allowed;
+  const auto& allowed = *in.lists.allowed;
   c.keep_if(
       [&](const Candidate& x) { return std::binary_search(allowed.begin(), allowed.end(), x.id); });
 }

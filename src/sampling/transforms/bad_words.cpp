@@ -10,7 +10,9 @@
 namespace vitrine {
 namespace {
 
-bool active(std::span<const double>, const TokenLists& lists) { return !lists.bad_words.empty(); }
+bool active(std::span<const double>, const TokenLists& lists) {
+  return lists.bad_words && !lists.bad_words->empty();
+}
 
 bool said(std::span<const std::int32_t> output, std::span<const std::int32_t> rest) {
   return output.size() >= rest.size() &&
@@ -20,7 +22,7 @@ bool said(std::span<const std::int32_t> output, std::span<const std::int32_t> re
 
 void apply(Candidates& c, const SamplerInput& in) {
   c.drop([&](auto ban) {
-    for (const std::span<const std::int32_t> word : in.lists.bad_words)
+    for (const std::span<const std::int32_t> word : *in.lists.bad_words)
       if (said(in.history.output(), word.first(word.size() - 1))) ban(word.back());
   });
 }

@@ -105,7 +105,9 @@ void apply(Candidates& c, const SamplerInput& in) {
   const auto allowed = static_cast<std::int32_t>(in.values[2]);
   const auto tokens = in.history.tokens();
   const std::size_t most = in.values[3] < 0 ? kMostWindow : static_cast<std::size_t>(in.values[3]);
-  const Repeats repeats(tokens.last(std::min(most, tokens.size())), in.lists.breakers, allowed);
+  std::span<const std::int32_t> breakers;
+  if (in.lists.breakers) breakers = *in.lists.breakers;
+  const Repeats repeats(tokens.last(std::min(most, tokens.size())), breakers, allowed);
   if (repeats.entries().empty()) return;
   // The power stays a number: e^88.72 is about the greatest float.
   const double highest = base > 1.000001 ? std::floor(88.7228391 / std::log(base)) : 1e9;

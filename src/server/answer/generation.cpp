@@ -199,7 +199,7 @@ void Answer::record(std::shared_ptr<const std::vector<std::int32_t>> prompt, std
     auto call = std::make_shared<Call>();
     call->request = call_.request;
     call->request.on_ready = nullptr;
-    call->request.begun.clear();
+    call->request.begun.clear(), call->request.begun_p.clear();
     call->request.allow.reset();
     call->stops = call_.stops;
     call->chat = call_.chat;
@@ -214,6 +214,7 @@ void Answer::record(std::shared_ptr<const std::vector<std::int32_t>> prompt, std
     text.seed = seed;
     text.parent = call_.request.parent;
     text.output = call_.request.begun, text.kinds = call_.begun_kinds;
+    text.p = call_.request.begun_p;
     text.begun = static_cast<int>(text.output.size());
     text.at_ns.resize(text.output.size()), text.logprobs.resize(text.output.size());
     text.prompt = prompt, text.call = kept_call_, text.endpoint = endpoint_;

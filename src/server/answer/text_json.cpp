@@ -44,6 +44,15 @@ json::object sampling_json(const SamplingParams& params) {
   for (const LogitBias& entry : params.logit_bias().entries())
     bias[std::to_string(entry.id)] = entry.bias;
   out["logit_bias"] = std::move(bias);
+  const TokenLists lists = params.lists();
+  if (lists.allowed)
+    out["allowed_token_ids"] = json::array(lists.allowed->begin(), lists.allowed->end());
+  if (lists.bad_words) {
+    json::array words;
+    for (const auto& word : *lists.bad_words)
+      words.push_back(json::array(word.begin(), word.end()));
+    out["bad_words"] = std::move(words);
+  }
   return out;
 }
 

@@ -1,4 +1,6 @@
 // POST /api/requests/ID/fork: goes on from a token of a recorded answer, as it was or otherwise.
+#include <algorithm>
+
 #include "base/process_clock.h"
 #include "server/answer/generation.h"
 #include "server/request/call.h"
@@ -21,6 +23,8 @@ void read_begin(const Api& api, JsonFields& fields, const Text& text, Call& call
   const auto n = static_cast<std::ptrdiff_t>(*position - first);
   Request& r = call.request;
   r.begun.assign(text.output.begin(), text.output.begin() + n);
+  r.begun_p.assign(text.p.begin(),
+                   text.p.begin() + std::min(n, static_cast<std::ptrdiff_t>(text.p.size())));
   call.begun_kinds.assign(text.kinds.begin(), text.kinds.begin() + n);
   if (!token) return;
   r.begun.push_back(static_cast<std::int32_t>(*token));

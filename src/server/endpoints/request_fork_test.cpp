@@ -28,6 +28,8 @@ TEST_F(ForkTest, GoesOnAsTheOriginalDid) {
   for (
       const char* more :
       {R"("ignore_eos":true)", R"("temperature":1.3,"ignore_eos":true)",
+       R"("temperature":1.3,"seed":2,"ignore_eos":true,"mirostat":2,"mirostat_tau":3)",
+       R"("temperature":1.3,"seed":2,"ignore_eos":true,"adaptive_target":0.3,"dry_multiplier":1)",
        R"("temperature":1,"seed":3,"repetition_penalty":1.5,"frequency_penalty":1,"ignore_eos":true)",
        R"("temperature":1.5,"seed":4,"regex":"(ab|cd|ef)[0 ]{3,8}x")"}) {
     const auto ids = record("parent", kPrompt + "," + more);
@@ -78,6 +80,18 @@ TEST_F(ForkTest, AForcedTokenAndOtherParameters) {
   EXPECT_EQ(many.at("usage").at("completion_tokens").to_number<int>(), 6);
   EXPECT_EQ(many.at("choices").at(0).at("logprobs").at("tokens").as_array().size(), 3u);
   EXPECT_EQ(ids_of("many").size(), static_cast<std::size_t>(kFirst) + 5);
+}
+
+// A token that is put there does not change a state, then and later.
+TEST_F(ForkTest, AForcedTokenLeavesTheState) {
+  record("parent", kPrompt + R"(,"temperature":1.3,"seed":2,"ignore_eos":true,"mirostat":2)");
+  fork("parent", "child", fmt::format(R"("position":{},"token":9)", kFirst + 4));
+  for (int p = kFirst + 5; p < kFirst + 12; ++p)
+    EXPECT_TRUE(posted("child", "stages", fmt::format(R"({{"position":{}}})", p))
+                    .at("same_token")
+                    .as_bool());
+  fork("child", "grandchild", fmt::format(R"("position":{})", kFirst + 8));
+  EXPECT_EQ(ids_of("grandchild"), ids_of("child"));
 }
 
 TEST_F(ForkTest, PagesComeFromTheCache) {

@@ -81,7 +81,7 @@ std::optional<ApiError> Scan::judge(const std::vector<int>& positions) {
     if (now != was && !first_difference_) first_difference_ = position;
     tokens_.push_back(
         json::array{position, was, now < 0 ? json::value() : json::value(now), p_was, p_now});
-    if (position < text_.length()) state_->follow(was);
+    if (position < text_.length()) state_->follow(was, text_.p_at(position));
     at_ = position + 1;
   }
   return std::nullopt;

@@ -93,6 +93,25 @@ TEST_F(StagesTest, OwnParametersEndInTheOwnToken) {
                                               R"("logit_bias":{"1":6,"63":-100})"));
 }
 
+// Of samplers that see the tokens so far, a coin, or a state that is rebuilt from what was kept.
+TEST_F(StagesTest, WhatSamplersRememberIsRebuilt) {
+  const std::string sampled = kPrompt + R"(,"temperature":1.2,"ignore_eos":true,"seed":6,)"
+                                        R"("logit_bias":{"63":-100},)";
+  for (const char* more :
+       {R"("mirostat":1,"mirostat_tau":3)", R"("mirostat":2,"mirostat_tau":2,"mirostat_eta":0.5)",
+        R"("adaptive_target":0.3,"min_p":0.01)", R"("dry_multiplier":2,"dry_allowed_length":1)",
+        R"("no_repeat_ngram_size":1)", R"("xtc_probability":0.5,"xtc_threshold":0.01)",
+        R"("bad_words":["a","bc"],"dynatemp_range":0.5,"top_h":0.9,"eta_cutoff":0.001)"})
+    expect_own("kept", record("kept", sampled + more));
+  // A state that was not kept.
+  auto refused = post("kept", "scan", R"({"sampling":{"mirostat":2}})");
+  EXPECT_EQ(refused->status, 400);
+  EXPECT_THAT(refused->body, HasSubstr("mirostat has a state, which is not kept"));
+  record("mirostat", sampled + R"("mirostat":2)");
+  EXPECT_EQ(post("mirostat", "fork", R"({"position":30,"sampling":{"mirostat":0}})")->status, 200);
+  EXPECT_EQ(post("mirostat", "scan", R"({"sampling":{"mirostat_tau":1}})")->status, 200);
+}
+
 TEST_F(StagesTest, ConstraintsAndReasoningAreRebuilt) {
   const auto ids =
       record("grammar", kPrompt + R"(,"temperature":1.5,"seed":4,"regex":"(ab|cd|ef)[0 ]{3,8}x")");
