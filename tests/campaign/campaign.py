@@ -47,12 +47,14 @@ class Server:
         return self.child.wait(patience)
 
 
-def call(port, path, body=None, timeout=60, leave_after=None):
-    """(status, text); status 0: no answer began. `leave_after` bytes of the answer: goes away."""
+def call(port, path, body=None, timeout=60, leave_after=None, method=None, label=None):
+    """(status, text); status 0: no answer began. `leave_after` bytes of the answer: goes away. `label`: the
+    request's own name."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
         data = body if body is None or isinstance(body, str) else json.dumps(body)
-        connection.request("GET" if body is None else "POST", path, data)
+        connection.request(method or ("GET" if body is None else "POST"), path, data,
+                           {"X-Request-Id": label} if label else {})
         answer = connection.getresponse()
     except (OSError, http.client.HTTPException) as error:
         connection.close()
@@ -72,7 +74,77 @@ def reference(port):
     return json.loads(text)["choices"][0]["text"] if status == 200 else f"status {status}"
 
 
+def held(port, label):
+    """A request that draws token by token as it is allowed, and then the rest."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("POST", "/v1/completions", json.dumps({
+            "prompt": "The fox", "max_tokens": 12, "ignore_eos": True, "stream": True,
+            "vitrine": {"record": True, "allow": 1}}), {"X-Request-Id": label})
+        answer = connection.getresponse()
+        answer.read(20)
+        call(port, f"/api/requests/{label}/hold", {"allow": 2})
+        if random.random() < 0.2:
+            return 200, ""  # leaves while it is held
+        status, text = call(port, f"/api/requests/{label}/hold", {"release": True})
+        answer.read()
+        return status, text
+    except (OSError, http.client.HTTPException) as error:
+        return 200, "CUT " + repr(error)
+    finally:
+        connection.close()
+
+
+def recorded(port):
+    """A request that is kept, and one of all that can be done with it."""
+    label = f"soak-{random.randrange(1 << 30)}"
+    if random.random() < 0.15:
+        return held(port, label)
+    status, text = call(port, "/v1/completions", {
+        "prompt": "The fox and the crow", "max_tokens": 24, "n": random.choice([1, 3]), "temperature": 1,
+        "vitrine": {"record": True}}, label=label)
+    if status != 200:
+        return status, text
+    at = "/api/requests/" + label
+    status, text = call(port, at + "/tokens")
+    if status != 200 or text.startswith("CUT"):
+        return status, text
+    first = json.loads(text)["prompt_tokens"]
+    return random.choice([
+        lambda: call(port, at + "/stages", {"position": first, "draws": 10, "sampling": {"temperature": 0.5}}),
+        lambda: call(port, at + "/scan", {"sampling": {"top_k": 5}}),
+        lambda: call(port, at + "/scan", {}, leave_after=1),
+        lambda: call(port, at + "/fork", {"position": first, "token": 5, "n": 2}, label=label + "-fork"),
+        lambda: call(port, at),
+        lambda: call(port, at + "/tokens?choice=0"),
+        lambda: call(port, at + "/export?format=perfetto&text=1"),
+        lambda: call(port, at + "/export?format=otlp"),
+        lambda: call(port, at, method="DELETE"),
+    ])()
+
+
+def watch(port):
+    """What is told of the engine; streams are left while they run."""
+    return random.choice([
+        lambda: call(port, "/api/trace", leave_after=random.randrange(1, 40000)),
+        lambda: call(port, "/api/trace?from=1", leave_after=2000),
+        lambda: call(port, "/api/steps/export?format=vtr&seconds=1"),
+        lambda: call(port, "/api/steps/export?format=vtr&seconds=9", leave_after=9000),
+        lambda: call(port, "/api/steps/export?format=perfetto"),
+        lambda: call(port, "/api/steps?limit=20"),
+        lambda: call(port, "/api/tree"),
+        lambda: call(port, "/api/pages"),
+        lambda: call(port, "/api/requests"),
+        lambda: call(port, "/api/snapshot"),
+        lambda: call(port, "/api/lab/company", {"n": 2, "max_tokens": 4}),
+        lambda: call(port, "/tokenize", {"content": "The fox, the crow", "trace": True}),
+        lambda: call(port, "/apply-template", {"messages": [{"role": "user", "content": "a"}], "spans": True}),
+    ])()
+
+
 def good(port, constraints):
+    if random.random() < 0.3:
+        return random.choice([recorded, watch])(port)
     tokens = random.randint(1, 24)
     chat = {"messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": tokens}
     if constraints:
@@ -191,7 +263,8 @@ def state(pid):
 
 
 def soak(seconds=3600, constraints=False):
-    server = Server("--kv-tokens", "8192")  # soon full: memory of pages is touched as they are used
+    # Soon full: memory of pages is touched as they are used, and recorded requests make room for each other.
+    server = Server("--kv-tokens", "8192", "--record-mib", "4")
     expected = reference(server.port)
     clients = 8
     load = Load(server, clients,
