@@ -11,6 +11,7 @@
 #include "engine/generation.h"
 #include "kernels/backend.h"
 #include "sampling/presets.h"
+#include "tokenizer/token_words.h"
 
 namespace vitrine {
 namespace {
@@ -193,10 +194,42 @@ void SamplingFlags::add(const CommandLine& line) {
   for (const Preset& p : all_presets()) presets.emplace_back(p.name);
   line.option("--samplers", order, samplers, "order of the transforms").comma_separated();
   line.option("--logit-bias", bias, "ID:BIAS, added to that token's logit").comma_separated();
+  line.option("--allowed-ids", allowed_ids, "token ids with commas: no others are drawn");
+  line.option("--bad-word", bad_words, "never say this; may be given several times").repeated();
+  line.option("--dry-breaker", breakers,
+              "where repetitions that --dry-multiplier sees end; may be given several times; "
+              "default: newline, colon, quotation mark, asterisk")
+      .repeated();
   line.option("--preset", preset, presets, "settings by use");
 }
 
-Result<SamplingParams> SamplingFlags::resolve(const GenerationDefaults& defaults) const {
+Status SamplingFlags::read_tokens(SamplingParams& params, const Tokenizer* tokenizer) const {
+  if (!allowed_ids.empty()) {
+    VT_TRY(auto ids, parse_ids(allowed_ids, "--allowed-ids"));
+    VT_RETURN_IF_ERROR(params.set_allowed_ids(std::move(ids)));
+  }
+  const auto named = [](const char* flag, const Error& error) {
+    return make_error(error.code, "{}: {}", flag, error.message);
+  };
+  const char* flag = !bad_words.empty() ? "--bad-word" : "--dry-breaker";
+  if (tokenizer == nullptr && !(bad_words.empty() && breakers.empty()))
+    return make_error(ErrorCode::kNotFound, "{}: the model has no tokenizer, so there are no words",
+                      flag);
+  if (!bad_words.empty()) {
+    auto words = tokens_of_words(*tokenizer, bad_words);
+    if (!words.ok()) return named("--bad-word", words.error());
+    VT_RETURN_IF_ERROR(params.set_bad_words(std::move(*words)));
+  }
+  if (!breakers.empty()) {
+    auto ids = tokens_with(*tokenizer, breakers);
+    if (!ids.ok()) return named("--dry-breaker", ids.error());
+    params.set_breakers(std::move(*ids));
+  }
+  return Ok{};
+}
+
+Result<SamplingParams> SamplingFlags::resolve(const GenerationDefaults& defaults,
+                                              const Tokenizer* tokenizer) const {
   SamplingParams flags, preset_layer;
   for (const auto& [param, value] : values)
     if (*value) VT_RETURN_IF_ERROR(flags.set(param->name, **value));
@@ -216,8 +249,12 @@ Result<SamplingParams> SamplingFlags::resolve(const GenerationDefaults& defaults
   if (!preset.empty()) {
     VT_TRY(preset_layer, preset_params(preset));
   }
+  VT_RETURN_IF_ERROR(read_tokens(flags, tokenizer));
   VT_TRY(SamplingParams model, generation_layer(defaults));
-  return vitrine::resolve({&flags, &preset_layer, &model});
+  SamplingParams out = vitrine::resolve({&flags, &preset_layer, &model});
+  if (tokenizer != nullptr && out.get("dry_multiplier") > 0 && !out.has_breakers())
+    out.set_breakers(tokens_with(*tokenizer, default_breakers()).value());
+  return out;
 }
 
 Result<std::vector<std::int32_t>> parse_ids(const std::string& text, const char* what) {

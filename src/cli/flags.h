@@ -44,15 +44,21 @@ struct EngineFlags {
                                         const Watch& watch = {}) const;
 };
 
-// One flag per sampling parameter, and --seed, --samplers, --logit-bias, --preset.
+// One flag per sampling parameter, and --seed, --samplers, --logit-bias, --allowed-ids, --bad-word,
+// --dry-breaker, --preset.
 struct SamplingFlags {
   std::vector<std::pair<const Param*, std::unique_ptr<std::optional<double>>>> values;
   std::optional<std::uint64_t> seed;
-  std::vector<std::string> order, bias;
+  std::vector<std::string> order, bias, bad_words, breakers;
+  std::string allowed_ids;
   std::string preset;
   void add(const CommandLine& line);
-  // Flags, then the preset, then what the model's authors ask for.
-  Result<SamplingParams> resolve(const GenerationDefaults& defaults) const;
+  // Flags, then the preset, then what the model's authors ask for. `tokenizer` may be null.
+  Result<SamplingParams> resolve(const GenerationDefaults& defaults,
+                                 const Tokenizer* tokenizer) const;
+
+ private:
+  Status read_tokens(SamplingParams& params, const Tokenizer* tokenizer) const;
 };
 
 // --pooling, of embeddings; empty: what the model's files ask for.

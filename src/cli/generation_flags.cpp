@@ -49,6 +49,9 @@ void GenerationFlags::add(const CommandLine& line) {
   line.option("-n,--max-tokens", max_tokens, {0, 1 << 28}, "tokens to generate at most")
       .show_default();
   line.flag("--ignore-eos", ignore_eos, "go on after an end token");
+  line.option("--repetition-detection", repetition,
+              "LEAST,MOST,COUNT: end the text once it ends with a pattern of so many tokens, COUNT "
+              "times");
   line.option("--stop", stops, "end the text before this string; may be given several times")
       .repeated();
   constraint.add(line);
@@ -62,7 +65,15 @@ Result<Request> GenerationFlags::request(std::vector<std::int32_t> prompt, const
   r.prompt = std::move(prompt);
   r.max_tokens = max_tokens;
   r.ignore_eos = ignore_eos;
-  VT_TRY(r.sampling, sampling.resolve(file.generation()));
+  VT_TRY(r.sampling, sampling.resolve(file.generation(), tokenizer));
+  if (!repetition.empty()) {
+    VT_TRY(const auto n, parse_ids(repetition, "--repetition-detection"));
+    if (n.size() != 3)
+      return make_error(ErrorCode::kInvalid, "--repetition-detection: found {} numbers, allowed 3",
+                        n.size());
+    r.repetition = RepetitionEnd{.least = n[0], .most = n[1], .count = n[2]};
+    VT_RETURN_IF_ERROR(r.repetition->check());
+  }
   VT_TRY(auto spec, constraint.spec());
   if (spec) {
     VT_TRY(r.constraint, constraint.source.compile(tokenizer, *spec));

@@ -25,6 +25,7 @@ struct GenerationFlags {
   bool ignore_eos = false;
   bool parse_special = false;
   std::vector<std::string> stops;
+  std::string repetition;
   ConstraintFlags constraint;
   void add(const CommandLine& line);
   // `tokenizer` may be null.

@@ -26,11 +26,39 @@ const char* const kTools =
     R"("tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object"}}}])";
 
 std::vector<std::string> text_fields() {
-  return {"model",      "seed",      "n",          "temperature", "logit_bias",      "samplers",
-          "preset",     "stream",    "max_tokens", "stop",        "stream_options",  "priority",
-          "timeout",    "user",      "cache_salt", "speculative", "min_tokens",  "stop_token_ids",  "vitrine",
-          "metadata",   "regex",     "grammar",    "choice",      "response_format", "logprobs",
-          "prediction", "ignore_eos"};
+  return {"model",
+          "seed",
+          "n",
+          "temperature",
+          "logit_bias",
+          "samplers",
+          "preset",
+          "stream",
+          "max_tokens",
+          "stop",
+          "stream_options",
+          "priority",
+          "timeout",
+          "user",
+          "cache_salt",
+          "speculative",
+          "min_tokens",
+          "stop_token_ids",
+          "vitrine",
+          "metadata",
+          "regex",
+          "grammar",
+          "choice",
+          "response_format",
+          "logprobs",
+          "prediction",
+          "ignore_eos",
+          "bad_words",
+          "allowed_token_ids",
+          "dry_sequence_breakers",
+          "repetition_detection",
+          "mirostat",
+          "dry_multiplier"};
 }
 
 std::vector<std::string> constraint_bodies(const std::string& base) {

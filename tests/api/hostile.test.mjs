@@ -37,9 +37,11 @@ const values = ["-1", "-2147483648", "2147483648", "9223372036854775808", "1e308
                 "true", "null", "[]", "{}"];
 const odd_floats = ["1e400", "-0.0", "5e-324", "1e-30", "-1e308", "NaN", "Infinity", "0", "2"];
 
-const integers = ["max_tokens", "n", "seed", "top_k", "min_tokens", "priority"];
+const integers = ["max_tokens", "n", "seed", "top_k", "min_tokens", "priority", "mirostat",
+                  "no_repeat_ngram_size", "dry_penalty_last_n"];
 const floats = ["temperature", "top_p", "min_p", "typical_p", "presence_penalty",
-                "frequency_penalty", "repetition_penalty", "timeout"];
+                "frequency_penalty", "repetition_penalty", "timeout", "dry_multiplier", "xtc_probability",
+                "top_n_sigma", "dynatemp_range", "adaptive_target", "mirostat_tau"];
 const only_chat = ["max_completion_tokens", "top_logprobs"];
 const only_text = ["logprobs", "best_of"];
 
@@ -114,6 +116,8 @@ test("sizes out of proportion", async () => {
     ["/v1/completions", { ...text, stop: Array(100000).fill("a") }],
     ["/v1/completions", { ...text, logit_bias: Object.fromEntries(
       Array.from({ length: 100000 }, (_, i) => [i, 1])) }],
+    ["/v1/completions", { ...text, bad_words: Array(100000).fill("a") }],
+    ["/v1/completions", { ...text, allowed_token_ids: Array(100000).fill(7) }],
     ["/v1/completions", { ...text, prompt: Array(100000).fill("a") }],
     ["/v1/completions", { ...text, prompt: Array(500000).fill(7) }],
     ["/v1/completions", { ...text, prompt: "a ".repeat(500000) }],

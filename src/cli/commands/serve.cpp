@@ -200,7 +200,7 @@ Result<int> serve(const Flags& f) {
         std::chrono::milliseconds(static_cast<std::int64_t>(f.default_timeout * 1000));
   api.started_unix = std::time(nullptr);
   api.texts.configure(record_mode_of(f), static_cast<std::int64_t>(f.record_mib) << 20);
-  VT_TRY(api.defaults, f.sampling.resolve(file->generation()));
+  VT_TRY(api.defaults, f.sampling.resolve(file->generation(), tokenizer.get()));
   VT_TRY(api.pooling, pooling_flag(f.pooling, *file));
   api.http_counts = [&http] { return http->counts(); };
   std::unique_ptr<Engine> engine;

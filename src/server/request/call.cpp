@@ -2,9 +2,11 @@
 
 #include <charconv>
 
+#include "sampling/chain.h"
 #include "sampling/presets.h"
 #include "server/request/limits.h"
 #include "server/request/prompt_fields.h"
+#include "tokenizer/token_words.h"
 
 namespace vitrine {
 namespace {
@@ -44,6 +46,34 @@ void read_logit_bias(JsonFields& fields, SamplingParams& params) {
   take(fields, "logit_bias", params.set_logit_bias(std::move(entries)));
 }
 
+// Strings become tokens, for which there must be a tokenizer.
+void read_words(const Api& api, JsonFields& fields, SamplingParams& params) {
+  const auto read = [&](const char* name, std::size_t most, auto make, auto set) {
+    const auto strings = fields.texts(name, most);
+    if (!strings || fields.error()) return;
+    if (api.tokenizer == nullptr)
+      return fields.fail(name, "the model has no tokenizer, so there are no words");
+    auto made = make(*api.tokenizer, *strings);
+    if (!made.ok()) return fields.fail(name, made.error().message);
+    take(fields, name, set(std::move(*made)));
+  };
+  read("bad_words", kMaxBadWords, tokens_of_words,
+       [&](auto words) { return params.set_bad_words(std::move(words)); });
+  read("dry_sequence_breakers", kMaxBreakers, tokens_with, [&](auto ids) -> Status {
+    params.set_breakers(std::move(ids));
+    return Ok{};
+  });
+}
+
+void read_allowed_ids(const Api& api, JsonFields& fields, SamplingParams& params) {
+  if (fields.any("allowed_token_ids") == nullptr) return;
+  auto ids = fields.ids("allowed_token_ids", TokenLists::kMaxAllowed, api.vocab);
+  if (fields.error()) return;
+  if (ids.empty())
+    return fields.fail("allowed_token_ids", "found an empty list, allowed at least one token id");
+  take(fields, "allowed_token_ids", params.set_allowed_ids(std::move(ids)));
+}
+
 // The request's own layer over its preset over the server's defaults.
 SamplingParams read_sampling(const Api& api, JsonFields& fields, const SamplingParams& lowest) {
   SamplingParams own, preset;
@@ -51,6 +81,8 @@ SamplingParams read_sampling(const Api& api, JsonFields& fields, const SamplingP
     if (auto value = fields.number(p->name)) take(fields, p->name, own.set(p->name, *value));
   if (auto seed = fields.bits("seed")) own.set_seed(*seed);
   read_logit_bias(fields, own);
+  read_allowed_ids(api, fields, own);
+  read_words(api, fields, own);
   if (auto order = fields.texts("samplers", kMaxSamplers))
     take(fields, "samplers", own.set_order(*order));
   if (auto name = fields.text("preset")) {
@@ -60,14 +92,39 @@ SamplingParams read_sampling(const Api& api, JsonFields& fields, const SamplingP
     else
       fields.fail("preset", made.error().message);
   }
-  if (!fields.error()) take(fields, "logit_bias", own.check_vocab(api.vocab));
-  return resolve({&own, &preset, &lowest});
+  if (const Status known = own.check_vocab(api.vocab); !known.ok() && !fields.error()) {
+    const std::string& message = known.error().message;
+    fields.fail(bad_field(message.substr(0, message.find(':')), message));
+  }
+  SamplingParams out = resolve({&own, &preset, &lowest});
+  if (api.tokenizer != nullptr && out.get("dry_multiplier") > 0 && !out.has_breakers())
+    out.set_breakers(tokens_with(*api.tokenizer, default_breakers()).value());
+  return out;
+}
+
+// vLLM's. Sizes of 0 are its way to say "none".
+void read_repetition(JsonFields& fields, Request& r) {
+  const json::object* object = fields.object("repetition_detection");
+  if (object == nullptr) return;
+  JsonFields inner(*object, "repetition_detection");
+  using End = RepetitionEnd;
+  const auto most = inner.integer("max_pattern_size", 0, End::kMostTokens).value_or(0);
+  const auto least = inner.integer("min_pattern_size", 0, End::kMostTokens).value_or(0);
+  const auto count = inner.integer("min_count", 0, End::kMostCount).value_or(0);
+  if (auto error = inner.close()) return fields.fail(std::move(*error));
+  if (most == 0) return;
+  const End end{.least = std::max(1, static_cast<int>(least)),
+                .most = static_cast<int>(most),
+                .count = static_cast<int>(count)};
+  take(fields, "repetition_detection", end.check());
+  r.repetition = end;
 }
 
 // The engine's own.
 void read_own(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
   Request& r = call.request;
   read_service(api, http, fields, r);
+  read_repetition(fields, r);
   r.ignore_eos = fields.boolean("ignore_eos").value_or(false);
   r.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, api.context).value_or(0));
   r.stop_token_ids = fields.ids("stop_token_ids", kMaxStopTokens, api.vocab);
@@ -118,6 +175,12 @@ SamplingParams read_overrides(const Api& api, JsonFields& fields, const Sampling
     take(fields, "samplers", order.set_order(*names));
     out = resolve({&order, &out});
   }
+  // What a state was at a token follows from what was kept of the tokens before it.
+  const SamplerDef* state = Chain(out).stateful();
+  if (state != nullptr && state != Chain(recorded).stateful())
+    fields.fail("sampling", fmt::format("{} has a state, which is not kept of this request: it "
+                                        "was drawn without that sampler",
+                                        state->name));
   return out;
 }
 

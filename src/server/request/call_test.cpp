@@ -79,7 +79,7 @@ TEST_F(OpenaiRequest, EveryFieldArrives) {
   EXPECT_EQ(r.sampling.seed(), std::uint64_t(-1));
   ASSERT_EQ(r.sampling.logit_bias().entries().size(), 2u);
   EXPECT_EQ(r.sampling.logit_bias().find(6)->bias, 2.5f);
-  EXPECT_STREQ(r.sampling.order()[1]->name, "top_k");
+  EXPECT_STREQ(r.sampling.order()[3]->name, "top_k");
   EXPECT_TRUE(r.logprobs && r.prompt_logprobs && r.ignore_eos);
   EXPECT_EQ(r.top_logprobs, 3);
   EXPECT_EQ(r.priority, -3);
@@ -96,6 +96,46 @@ TEST_F(OpenaiRequest, EveryFieldArrives) {
   EXPECT_EQ(p.call.echoes, (std::vector<std::string>{"abc"}));
   ASSERT_TRUE(p.call.stops);
   EXPECT_EQ(p.call.stops->size(), 2u);
+}
+
+TEST_F(OpenaiRequest, WordsAndListsOfSamplers) {
+  ParsedCall p = completion(
+      R"("bad_words":["ab","c"],"allowed_token_ids":[9,5,9],"dry_multiplier":0.8,
+         "repetition_detection":{"max_pattern_size":4,"min_count":3})");
+  ASSERT_FALSE(p.error) << p.error->message;
+  TokenLists lists = p.call.request.sampling.lists();
+  EXPECT_EQ(*lists.allowed, (std::vector<std::int32_t>{5, 9}));
+  EXPECT_EQ(*lists.bad_words, (std::vector<std::vector<std::int32_t>>{{4, 5}, {6}}));
+  EXPECT_EQ(*lists.breakers, (std::vector<std::int32_t>{57, 58})) << "newline and colon";
+  ASSERT_TRUE(p.call.request.repetition);
+  EXPECT_EQ(p.call.request.repetition->least, 1);
+  EXPECT_EQ(p.call.request.repetition->most, 4);
+  EXPECT_EQ(p.call.request.repetition->count, 3);
+  ParsedCall own = completion(R"("dry_multiplier":0.8,"dry_sequence_breakers":["z"])");
+  EXPECT_EQ(*own.call.request.sampling.lists().breakers, (std::vector<std::int32_t>{29}));
+  ParsedCall none = completion(R"("dry_multiplier":0.8,"dry_sequence_breakers":[])");
+  EXPECT_TRUE(none.call.request.sampling.lists().breakers->empty());
+  EXPECT_FALSE(completion("").call.request.sampling.has_breakers());
+  EXPECT_FALSE(completion(R"("repetition_detection":{})").call.request.repetition);
+
+  EXPECT_EQ(message(completion(R"("bad_words":[""])")),
+            "bad_words: found a string of 0 bytes, allowed 1 to 256");
+  EXPECT_EQ(message(completion(R"("bad_words":["  "])")),
+            "bad_words: found a string of spaces, allowed are words");
+  EXPECT_EQ(message(completion(R"("allowed_token_ids":[])")),
+            "allowed_token_ids: found an empty list, allowed at least one token id");
+  EXPECT_TRUE(completion(R"("allowed_token_ids":[64])").error);
+  EXPECT_TRUE(completion(R"("bad_words":"a")").error);
+  EXPECT_TRUE(completion(R"("bad_words":[1])").error);
+  EXPECT_EQ(message(completion(R"("dry_sequence_breakers":[""])")),
+            "dry_sequence_breakers: found a string of 0 bytes, allowed 1 to 40");
+  EXPECT_EQ(message(completion(R"("repetition_detection":{"max_pattern_size":4})")),
+            "repetition_detection: found a count of 0, allowed 2 to 64");
+  EXPECT_TRUE(completion(R"("repetition_detection":{"max_pattern":4})").error);
+  EXPECT_TRUE(completion(R"("repetition_detection":{"max_pattern_size":1000})").error);
+  api.tokenizer = nullptr;
+  EXPECT_THAT(message(prompt("[5]", R"("bad_words":["a"])")),
+              ::testing::HasSubstr("bad_words: the model has no tokenizer"));
 }
 
 TEST_F(OpenaiRequest, FourFormsOfPrompts) {
