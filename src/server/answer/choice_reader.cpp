@@ -95,6 +95,7 @@ void ChoiceReader::pump(std::size_t most) {
   for (; most > 0 && behind() && !stopped(); --most, ++at_) {
     const TokenEvent& event = pending_[at_];
     ++tokens_;
+    logprobs_ += event.logprob;
     if (text_) read(text_->push(event.token));
     if (parser_ && parser_->in_reasoning()) ++reasoning_tokens_;
     if (recording_) recording_->add(event, kind_of_token());

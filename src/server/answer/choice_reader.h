@@ -1,6 +1,7 @@
 // One choice of a call while it is being answered. Used by the exchange's coroutine only.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,10 @@ class ChoiceReader {
   }
   // Up to and including the token that completed a stop string.
   int completion_tokens() const;
+  // Of its tokens, for best_of; an answer without tokens is the worst.
+  double mean_logprob() const {
+    return tokens_ > 0 ? logprobs_ / tokens_ : -std::numeric_limits<double>::infinity();
+  }
   // Of completion_tokens() those that were reasoning.
   int reasoning_tokens() const { return reasoning_tokens_; }
   const std::vector<std::int64_t>& times() const { return times_; }
@@ -77,6 +82,7 @@ class ChoiceReader {
   bool ended_ = false;
 
   int tokens_ = 0;
+  double logprobs_ = 0;                   // the sum
   int begun_ = 0;                         // tokens before these, which were not read here
   std::unique_ptr<AnswerParser> parser_;  // of a chat
   ChatOutput output_;                     // new; content is the text where there is no parser

@@ -1,6 +1,7 @@
 #include "server/answer/generation.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/engine.h"
 #include "sampling/rng.h"
@@ -92,6 +93,7 @@ class Answer {
   std::string head(const char* object) const;
   json::object usage() const;
   json::object timings() const;
+  std::vector<std::size_t> shown() const;  // of choices_
   // The whole answer; refers to this object.
   Reply whole();
   std::string last_frames() const;
@@ -164,6 +166,7 @@ std::optional<Error> Answer::submit() {
       for (auto& text : texts)
         text.emplace(*api_.tokenizer, prompt, call_.stops, call_.request.min_tokens);
     Request request = call_.request;
+    request.logprobs |= call_.shown > 0;
     std::shared_ptr<const std::vector<std::int32_t>> kept;
     if (call_.record) {
       // Drawn here, so that it is known before the end; exact in the numbers of JavaScript.
@@ -360,11 +363,34 @@ json::object Answer::timings() const {
   return {{"choices", std::move(list)}};
 }
 
+// All, or of each prompt the best.
+std::vector<std::size_t> Answer::shown() const {
+  std::vector<std::size_t> out(choices_.size());
+  std::iota(out.begin(), out.end(), std::size_t{0});
+  if (call_.shown == 0) return out;
+  const auto better = [this](std::size_t a, std::size_t b) {
+    return choices_[a]->mean_logprob() > choices_[b]->mean_logprob();
+  };
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < out.size(); i += static_cast<std::size_t>(call_.request.choices)) {
+    const auto first = out.begin() + static_cast<std::ptrdiff_t>(i);
+    std::stable_sort(first, first + call_.request.choices, better);
+    std::copy_n(first, call_.shown, out.begin() + static_cast<std::ptrdiff_t>(kept));
+    kept += static_cast<std::size_t>(call_.shown);
+  }
+  out.resize(kept);
+  return out;
+}
+
 Reply Answer::whole() {
   Pieces out;
   out.add(head(endpoint_->object) + ",\"choices\":");
-  out.list(choices_.size(), [this](std::string& to, std::size_t i) {
-    to += endpoint_->choice(call_, api_.tokenizer, choices_[i]->take(), false);
+  std::vector<std::size_t> list = shown();
+  const std::size_t size = list.size();
+  out.list(size, [this, list = std::move(list)](std::string& to, std::size_t i) {
+    Part part = choices_[list[i]]->take();
+    part.index = static_cast<int>(i);
+    to += endpoint_->choice(call_, api_.tokenizer, part, false);
   });
   out.add(1, [this](std::string& to, std::size_t) {
     to += ",\"usage\":" + to_json(usage());

@@ -22,6 +22,22 @@ void compile_constraint(const Api& api, JsonFields& fields,
     fields.fail(bad_field(spec->name, made.error().message));
 }
 
+// Legacy of OpenAI's: so many are drawn, and the n best shown.
+void read_best_of(JsonFields& fields, Call& call) {
+  Request& r = call.request;
+  const auto best_of = fields.integer("best_of", 1, kMaxChoices);
+  if (!best_of || *best_of == r.choices) return;
+  if (*best_of < r.choices)
+    return fields.fail(
+        "best_of", fmt::format("found {}, allowed at least n, which is {}", *best_of, r.choices));
+  if (call.stream)
+    return fields.fail("best_of",
+                       "allowed above n only without \"stream\": true: which are best is "
+                       "known at the end");
+  call.shown = r.choices;
+  r.choices = static_cast<int>(*best_of);
+}
+
 void read(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
   Request& r = call.request;
   read_common(api, http, fields, call);
@@ -33,9 +49,7 @@ void read(const Api& api, const HttpRequest& http, JsonFields& fields, Call& cal
   r.prompt_logprobs = echo && r.logprobs;
   fields.refuse({"suffix"});
   fields.ignore({"parallel_tool_calls"});
-  if (auto best = fields.integer("best_of", 1, kMaxChoices); best && *best != r.choices)
-    fields.fail("best_of", fmt::format("found {}, allowed only the value of n, which is {}", *best,
-                                       r.choices));
+  read_best_of(fields, call);
   const auto constraint = read_constraint(fields);
   read_stops(api, fields, {}, call);
   r.stamps.parsed = process_ns();

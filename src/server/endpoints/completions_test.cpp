@@ -95,6 +95,34 @@ TEST_F(ApiTest, PromptsTimesChoicesInOrder) {
   EXPECT_EQ(text_of(second["choices"].at(1)), texts[3]);
 }
 
+// The choices that n alone would give, those with the best mean log probability first.
+TEST_F(ApiTest, BestOfShowsTheLikeliestOfMany) {
+  const std::string body =
+      R"({"prompt":["abc","d"],"max_tokens":8,"temperature":1.5,"seed":3,"ignore_eos":true,)"
+      R"("logit_bias":{"63":-100})";
+  json::object all = get(kComplete, body + R"(,"n":5,"logprobs":0})");
+  json::object best = get(kComplete, body + R"(,"n":2,"best_of":5})");
+  ASSERT_EQ(best["choices"].as_array().size(), 4u);
+  for (std::size_t prompt = 0; prompt < 2; ++prompt) {
+    std::vector<std::pair<double, std::string>> ranked;
+    for (std::size_t i = 5 * prompt; i < 5 * prompt + 5; ++i) {
+      const json::value& choice = all["choices"].at(i);
+      double sum = 0;
+      for (const json::value& x : choice.at("logprobs").at("token_logprobs").as_array())
+        sum += x.to_number<double>();
+      ranked.emplace_back(sum, text_of(choice));
+    }
+    std::sort(ranked.rbegin(), ranked.rend());
+    for (std::size_t i = 0; i < 2; ++i) {
+      const json::value& choice = best["choices"].at(2 * prompt + i);
+      EXPECT_EQ(choice.at("index"), 2 * prompt + i);
+      EXPECT_EQ(text_of(choice), ranked[i].second) << prompt << " " << i;
+      EXPECT_TRUE(choice.at("logprobs").is_null());
+    }
+  }
+  EXPECT_EQ(best["usage"], all["usage"]) << "all were drawn";
+}
+
 TEST_F(ApiTest, EchoWithLogprobsGivesThePromptsOwn) {
   std::vector<std::int32_t> prompt{0, 4, 5, 6};
   Request r;

@@ -281,7 +281,11 @@ TEST_F(OpenaiRequest, WhatIsNotSupportedIsSaid) {
         R"("store":true,"service_tier":"auto","parallel_tool_calls":true)"})
     EXPECT_EQ(message(chat(fields)), "") << fields;
   EXPECT_TRUE(completion(R"("suffix":"x")").error);
-  EXPECT_TRUE(completion(R"("best_of":2)").error);
+  EXPECT_EQ(completion(R"("best_of":3,"n":2)").call.request.choices, 3);
+  EXPECT_EQ(completion(R"("best_of":3,"n":2)").call.shown, 2);
+  EXPECT_EQ(message(completion(R"("best_of":2,"n":3)")),
+            "best_of: found 2, allowed at least n, which is 3");
+  EXPECT_TRUE(completion(R"("best_of":2,"stream":true)").error);
   EXPECT_FALSE(completion(R"("best_of":2,"n":2)").error);
   EXPECT_EQ(message(completion(R"("max_completion_tokens":2)")),
             "max_completion_tokens: unknown field");
