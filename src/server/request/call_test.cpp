@@ -1,5 +1,7 @@
 #include "server/request/call.h"
 
+#include <gmock/gmock.h>
+
 #include <random>
 
 #include "server/api_testing.h"
