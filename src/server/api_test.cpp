@@ -67,8 +67,8 @@ TEST_F(ApiTest, ModelsHealthMetricsInfo) {
   EXPECT_EQ(info["chat"].at("tool_calls"), "hermes");
   EXPECT_EQ(info["backend"].at("name"), "cpu");
   ASSERT_EQ(info["samplers"].as_array().size(), ordered_samplers().size());
-  EXPECT_EQ(info["samplers"].at(3).at("name"), "temperature");
-  EXPECT_EQ(info["samplers"].at(3).at("params").at(0).at("neutral").to_number<double>(), 1);
+  EXPECT_EQ(info["samplers"].at(7).at("name"), "temperature");
+  EXPECT_EQ(info["samplers"].at(7).at("params").at(0).at("neutral").to_number<double>(), 1);
   ASSERT_EQ(info["presets"].as_array().size(), all_presets().size());
   EXPECT_EQ(info["presets"].at(0).at("values").at("top_p").to_number<double>(), 0.95);
 }
