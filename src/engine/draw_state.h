@@ -1,6 +1,7 @@
 // What the next token of a sequence is drawn under: the chain and its history, the constraint, the
 // budget of reasoning, tokens that cannot come yet. A pure function of the request and of the tokens so
-// far (with a sampler that has a state, also of their Choice::p), so that a look at a sequence that has ended (a replay) finds what served. Used by one thread.
+// far (with a sampler that has a state, also of their Choice::p), so that a look at a sequence that has
+// ended (a replay) finds what served. Used by one thread.
 #pragma once
 
 #include <memory>

@@ -30,8 +30,7 @@ std::size_t bytes_of(const std::vector<std::int32_t>& prompt) {
 std::size_t bytes_of(const Call& call) {
   const Request& r = call.request;
   std::size_t sum = sizeof(Call) + 128;
-  sum += r.stop_token_ids.capacity() * sizeof(std::int32_t) +
-         r.sampling.bytes();
+  sum += r.stop_token_ids.capacity() * sizeof(std::int32_t) + r.sampling.bytes();
   if (call.stops) sum += call.stops->size() * 4 * StopStrings::kMaxBytes;
   if (r.constraint) sum += r.constraint->bytes();
   return sum;

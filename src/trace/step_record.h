@@ -45,8 +45,8 @@ struct StepRecord {
   int prefill_tokens = 0, decode_tokens = 0, head_rows = 0;
   int padding_rows = 0;  // belong to no sequence, up to a size that is replayed
   Blocked blocked;
-  int running = 0, waiting = 0;                            // sequences, after planning
-  int preempted = 0;                                       // sequences preempted before it
+  int running = 0, waiting = 0;  // sequences, after planning
+  int preempted = 0;             // sequences preempted before it
   // Of its rows of new tokens, those of guesses, and the guesses that were right.
   int drafted = 0, accepted = 0;
   std::int64_t draft_ns = 0;      // within plan: guessing
