@@ -52,6 +52,15 @@ TEST_P(Speculation, ChangesNoAnswer) {
     }
     r.ignore_eos = i % 5 != 0;
     r.max_backlog = 0;
+    // Samplers that look at the tokens before, that have a state, that have a coin of their own.
+    static constexpr std::pair<const char*, double> kMore[] = {{"dry_multiplier", 0.8},
+                                                               {"mirostat", 2},
+                                                               {"no_repeat_ngram_size", 3},
+                                                               {"xtc_probability", 0.5}};
+    if (i % 2 == 1) {
+      const auto [name, value] = kMore[i / 2 % std::size(kMore)];
+      EXPECT_TRUE(r.sampling.set(name, value).ok()) << name;
+    }
     auto made = *engine->submit_choices(r);
     for (int c = 0; c < static_cast<int>(made.size()); ++c) {
       streams.push_back(made[c]);
