@@ -16,7 +16,7 @@ export function recording({ sequences = 256, steps = 600, ms = 1000 / 60, page_s
     step_tokens: 2048, max_queue: 512, num_running: 0, num_waiting: 0, running: [], waiting: [], step: 0, blocked: null, pages: pages_json() }));
   const snapshots = [];  // after every tenth step, as the server would tell it
   const snapshot = (n) => snapshots.push({ n, seq, epoch: "recorded", now_ns: now, policy: "continuous", max_sequences: sequences, step_tokens: 2048, max_queue: 512,
-    num_running: running.size, num_waiting: 0, waiting: [], step: n, blocked: null, pages: structuredClone(pages_json()),
+    num_running: running.size, num_waiting: 0, waiting: [], step: n + 1, blocked: null, pages: structuredClone(pages_json()),
     running: [...running.values()].map((r) => ({ id: r.id, label: `made-${r.id}`, tenant: "", choice: 0, state: "decode", slot: r.slot, prompt_tokens: r.prompt,
       completion_tokens: 1, cached_tokens: 0, computed: r.computed, length: r.computed, preemptions: 0 })) });
   const prefix = [];  // pages that every prompt begins with, once the first has computed them

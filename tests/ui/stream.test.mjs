@@ -99,11 +99,74 @@ served("what was lost is hatched and counted", async (server) => {
   const last = (await numbers(page)).at(-1);
   fake.status = 200;
   await fake.until((f) => f.streams.length === 2);
-  await page.locator(".batch [data-field='step.lost']").waitFor();
+  await page.locator(".batch [data-field='step.lost']").first().waitFor();
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.getByText("Paused:").waitFor();
   const lost = fake.streams[1].gap.n - last;
   assert.ok(lost > 10, `${lost}`);
   assert.equal(Number((await page.locator(".batch .says [data-field='step.lost']").textContent()).match(/\d+/)[0]), lost);
   assert.deepEqual(gaps(await numbers(page)), [lost]);
+  // In time it is a hole and no zeros; every figure of steps says how many it lacks.
+  const { rates, holes } = await figure_json(page, "Rates");
+  assert.deepEqual(holes.map((h) => h.lost), [lost]);
+  assert.ok(holes[0].to - holes[0].from > 5e8, JSON.stringify(holes));
+  const inside = rates.filter((r) => r.at - 5e8 >= holes[0].from && r.at <= holes[0].to);
+  assert.ok(inside.length > 0 && inside.every((r) => r.decode === null && r.prefill === null && r.running === null && r.kv === null), JSON.stringify(rates));
+  assert.ok(rates.every((r) => r.decode !== 0), "the engine never stood still");
+  for (const name of ["Rates", "Parts of a step", "Roofline"]) {
+    const told = page.getByRole("figure", { name }).locator("[data-field='step.lost']").first();
+    await told.scrollIntoViewIfNeeded();
+    assert.equal(Number((await told.textContent()).match(/\d+/)[0]), lost, name);
+  }
+  // The hole is hatched and has no curve.
+  const seen = await page.evaluate(([from, to, newest, count]) => {
+    const canvas = document.querySelectorAll(".rates canvas")[1], g = canvas.getContext("2d"), span = count <= 30 ? 15e9 : count <= 60 ? 30e9 : 60e9;
+    const x = (t) => Math.round(canvas.width * (1 - (newest - t) / span)), out = { gold: 0, grey: 0, clear: 0 };
+    const { data } = g.getImageData(x(from) + 8, 2, Math.max(1, x(to) - x(from) - 16), canvas.height - 6);
+    for (let i = 0; i < data.length; i += 4)
+      data[i + 3] < 30 ? ++out.clear : data[i] - data[i + 2] > 60 ? ++out.gold : ++out.grey;
+    return out;
+  }, [holes[0].from, holes[0].to, rates.at(-1).at, rates.length]);
+  assert.ok(seen.gold === 0 && seen.grey > 20 && seen.clear > seen.grey, JSON.stringify(seen));
+  await well(page);
+});
+
+served("what happened while the tab was hidden and is gone is a hole, not a rest", async (server) => {
+  const { fake, page } = await watching(server);
+  const hide = (hidden) => page.evaluate((value) => {
+    Object.defineProperty(document, "hidden", { configurable: true, value });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+  await page.getByRole("figure", { name: "Running" }).locator("tbody tr").nth(5).waitFor();
+  fake.resumes = false;
+  await hide(true);
+  await fake.until((f) => !f.streams[0].open);
+  await page.waitForTimeout(2500);
+  await hide(false);
+  await page.locator(".rates .says [data-field='step.lost']").waitFor();
+  const { rates, holes } = await figure_json(page, "Rates");
+  assert.equal(holes.length, 1);
+  assert.ok(holes[0].to - holes[0].from > 2e9 && holes[0].lost > 100, JSON.stringify(holes));
+  assert.ok(rates.every((r) => r.decode !== 0), JSON.stringify(rates.map((r) => r.decode)));
+  await well(page);
+});
+
+served("figures that stand still say how old they are", async (server) => {
+  const { fake, page } = await watching(server);
+  await page.getByRole("figure", { name: "Running" }).locator("tbody tr").nth(5).waitFor();
+  fake.status = 503;
+  fake.streams[0].cut();
+  await page.getByText("The stream is interrupted").waitFor();
+  const age = page.getByRole("figure", { name: "Batch" }).locator("[data-field='page.age']");
+  await age.waitFor();
+  const seconds = async () => parseFloat((await age.textContent()).replace("ms", ""));
+  const before = await seconds();
+  await page.waitForTimeout(3500 * slow);
+  assert.ok((await seconds()) >= before + 2, `${before} and ${await seconds()}`);
+  assert.equal(await page.getByRole("figure", { name: "Batch" }).evaluate((f) => getComputedStyle(f).opacity), "1");
+  fake.status = 200;
+  await page.getByText("Now, as it happens.").waitFor();
+  await age.waitFor({ state: "detached" });
   await well(page);
 });
 

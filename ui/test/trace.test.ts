@@ -175,6 +175,49 @@ describe('what is kept', () => {
     expect(p.steps.at(-1)!.head[H.lost]).toBe(15);
     expect(p.lost).toBe(15);
   });
+  test('of what was lost the time is a hole with its number, and no zeros', () => {
+    const later = (seq: number, n: number, ms: number) => step(seq, n, [decodes(7, 0, n)], [], {start_ns: ms * kMs, wall_from_ns: ms * kMs});
+    const p = filled();
+    p.idle(2000 * kMs); // it listened for so long, and nothing came
+    p.snapshot({...empty('uuuu....'), seq: 40, step: 25, now_ns: 9000 * kMs});
+    p.event(later(41, 26, 9100));
+    expect(p.meter.holes).toEqual([{from: 2000 * kMs, to: 9000 * kMs, lost: 16}]);
+    const rates = p.meter.rates(9600 * kMs), at = (ms: number) => rates.find((r) => r.at === ms * kMs)!;
+    expect(at(1500)).toMatchObject({decode: 0, running: 1, lost: 0});
+    expect(at(2500)).toMatchObject({decode: NaN, prefill: NaN, running: NaN, kv: NaN, lost: 16});
+    expect(at(9000).decode).toBeNaN();
+    expect(at(9500)).toMatchObject({decode: 2, kv: 0.5, lost: 0});
+    // Gone back and forth it is the same.
+    p.paused = true;
+    p.seek(100 * kMs);
+    expect(p.meter.holes).toEqual([]);
+    p.seek(Infinity);
+    expect(p.meter.holes).toHaveLength(1);
+    // Of a short one the rate is that of the time that is known.
+    const q = filled();
+    q.event(later(13, 20, 300));
+    expect(q.meter.holes).toEqual([{from: 13 * kMs, to: 300 * kMs, lost: 10}]);
+    expect(q.meter.rates(1200 * kMs)[0]!.decode).toBeNaN();
+    const r = filled();
+    r.event(later(13, 20, 113));
+    expect(r.meter.rates(1200 * kMs)[0]!.decode).toBeCloseTo(11 / 0.4);
+  });
+  test('an engine that idled while nobody listened lost nothing', () => {
+    const p = filled();
+    p.snapshot({...empty(), seq: 40, step: 10, now_ns: 9000 * kMs});
+    expect(p.meter.holes).toEqual([]);
+    expect(p.meter.rates(9600 * kMs).every((r) => r.decode >= 0)).toBe(true);
+  });
+  test('steps of before anybody looked are not lost', () => {
+    const p = new Player();
+    p.snapshot({...empty(), step: 500});
+    p.event(step(3, 500, []));
+    expect(p.lost).toBe(0);
+    const q = new Player();
+    q.snapshot({...empty(), step: 500});
+    q.event(step(3, 503, []));
+    expect(q.lost).toBe(3);
+  });
   test('another process begins anew', () => {
     const p = filled();
     p.begin('b');
@@ -211,9 +254,9 @@ describe('latencies', () => {
     const meter = new Meter(), s = new State();
     s.load(empty('uu......'));
     meter.step((step(1000, 0, [decodes(7, 0, 0)]) as TraceEvent & {kind: 'step'}).step, s);
-    meter.pages(s);
+    meter.state(s);
     s.load(empty('u.......'));
-    meter.pages(s);
+    meter.state(s);
     const rates = meter.rates(3.2e9);
     expect(rates[0]!.kv).toBe(0.25);
     expect(rates.length).toBeGreaterThan(2);

@@ -11,6 +11,13 @@ export interface RateBucket {
   running: number; // most at once
   waiting: number;
   kv: number; // share of the pages that are held
+  lost: number; // steps of a hole that begins in it; where most of it is a hole, all else is NaN
+}
+// A time of which this page knows only how many steps it missed.
+export interface Hole {
+  from: number; // ns
+  to: number;
+  lost: number;
 }
 export interface Quantiles {
   count: number;
@@ -46,7 +53,8 @@ interface Timed {
 export class Meter {
   private gaps: Timed[] = []; // between two tokens of a sequence
   private firsts: Timed[] = []; // from arrival to the first token
-  private buckets: {at: number; prefill: number; decode: number; running: number; waiting: number; kv: number; left: number}[] = [];
+  private buckets: {at: number; prefill: number; decode: number; running: number; waiting: number; kv: number; left: {running: number; waiting: number; kv: number}}[] = [];
+  holes: Hole[] = [];
   private curve = new Map<number, {steps: number; tokens: number; wall: number}>();
 
   // Before the state has taken the step: it still knows when the sequences drew the last token.
@@ -64,9 +72,7 @@ export class Meter {
       else if (s.output === 0 && !Number.isNaN(s.arrived)) this.firsts.push({at: end, ms: (end - s.arrived) / 1e6, times: 1});
     }
     for (const [ns, times] of gaps) this.gaps.push({at: end, ms: ns / 1e6, times});
-    const slot = Math.floor(end / kBucketNs) * kBucketNs;
-    let bucket = this.buckets.at(-1);
-    if (!bucket || bucket.at < slot) this.buckets.push((bucket = {at: slot, prefill: 0, decode: 0, running: 0, waiting: 0, kv: 0, left: 0}));
+    const bucket = this.bucket(end);
     bucket.prefill += head[H.prefill]!;
     bucket.decode += drawn;
     bucket.running = Math.max(bucket.running, head[H.running]!);
@@ -80,38 +86,61 @@ export class Meter {
     }
   }
 
-  // After a step or an end: most of the pages that were held at once, and what is left when nothing follows.
-  pages(state: State) {
-    const bucket = this.buckets.at(-1);
+  // After anything that happened, or a first look: the most that was held at once, and what is left when nothing
+  // follows.
+  state(state: State) {
     let used = 0, total = 0;
     for (const g of state.groups) (total += g.state.length), (used += g.used);
-    if (!bucket || total === 0) return;
-    bucket.left = used / total;
-    bucket.kv = Math.max(bucket.kv, bucket.left);
+    const bucket = this.bucket(state.now), {left} = bucket;
+    left.kv = total > 0 ? used / total : NaN;
+    ({running: left.running, waiting: left.waiting} = state.others);
+    for (const s of state.sequences.values()) s.state === 'waiting' || s.state === 'preempted' ? ++left.waiting : ++left.running;
+    bucket.kv = Math.max(bucket.kv || 0, left.kv);
+  }
+  hole(from: number, to: number, lost: number): Hole {
+    const hole = {from: Math.min(from, to), to, lost};
+    this.holes.push(hole);
+    return hole;
   }
 
+  private bucket(at: number) {
+    const slot = Math.floor(at / kBucketNs) * kBucketNs, before = this.buckets.at(-1);
+    if (before && before.at >= slot) return before;
+    const left = before ? {...before.left} : {running: 0, waiting: 0, kv: NaN};
+    const bucket = {at: slot, prefill: 0, decode: 0, running: 0, waiting: 0, kv: NaN, left};
+    this.buckets.push(bucket);
+    return bucket;
+  }
   private trim(now: number) {
     for (const list of [this.gaps, this.firsts, this.buckets] as {at: number}[][]) {
       let n = 0;
       while (n < list.length && list[n]!.at < now - kSpanNs) ++n;
       if (n) list.splice(0, n);
     }
+    this.holes = this.holes.filter((h) => h.to >= now - kSpanNs);
   }
 
-  // Seconds without a step are zeros.
+  // Since somebody looked. Seconds without a step are zeros; of those in a hole nothing is known.
   rates(now: number): RateBucket[] {
     this.trim(now);
     const out: RateBucket[] = [];
     const byTime = new Map(this.buckets.map((b) => [b.at, b]));
     const last = Math.floor(now / kBucketNs) * kBucketNs;
-    let left = 0;
-    const from = Math.max(last - kSpanNs, this.buckets[0]?.at ?? last);
+    let left = {running: 0, waiting: 0, kv: NaN};
+    const from = Math.max(last - kSpanNs, Math.min(this.buckets[0]?.at ?? Infinity, Math.floor((this.holes[0]?.from ?? Infinity) / kBucketNs) * kBucketNs));
     for (let at = from; at <= last; at += kBucketNs) {
-      const b = byTime.get(at), seconds = Math.max(0.1, (at === last ? Math.max(now - at, 0.25 * kBucketNs) : kBucketNs) / 1e9);
-      out.push({
-        at: at + kBucketNs, prefill: (b?.prefill ?? 0) / seconds, decode: (b?.decode ?? 0) / seconds,
-        running: b?.running ?? 0, waiting: b?.waiting ?? 0, kv: b?.kv ?? left,
-      });
+      const b = byTime.get(at), end = at + kBucketNs;
+      const gone = this.holes.reduce((sum, h) => sum + Math.max(0, Math.min(h.to, end) - Math.max(h.from, at)), 0);
+      const lost = this.holes.reduce((sum, h) => sum + (h.from >= at && h.from < end ? h.lost : 0), 0);
+      const seconds = Math.max(0.1, ((at === last ? Math.max(now - at, 0.25 * kBucketNs) : kBucketNs) - gone) / 1e9);
+      out.push(
+        gone > kBucketNs / 2
+          ? {at: end, prefill: NaN, decode: NaN, running: NaN, waiting: NaN, kv: NaN, lost}
+          : {
+              at: end, prefill: (b?.prefill ?? 0) / seconds, decode: (b?.decode ?? 0) / seconds,
+              running: Math.max(b?.running ?? 0, (b?.left ?? left).running), waiting: Math.max(b?.waiting ?? 0, (b?.left ?? left).waiting), kv: b?.kv ?? left.kv, lost,
+            },
+      );
       left = b?.left ?? left;
     }
     // The newest is not over yet, unless it is all there is.

@@ -1,12 +1,12 @@
 // What is kept of a stream or a file, and the state at any time of it. `base` is the state before the
 // oldest event that is kept, so a state in the past is the base and the events up to there.
 import {endOf, H, kEntry, kHead, type FullSnapshot, type PackedStep, type TraceEvent} from './events';
-import {Meter} from './meter';
+import {Meter, type Hole} from './meter';
 import {State} from './reduce';
 
 export const kKeptNs = 60e9, kKeptBytes = 24 << 20, kShownSteps = 512;
 
-type Kept = {at: number; bytes: number} & ({event: TraceEvent} | {snapshot: FullSnapshot});
+type Kept = {at: number; bytes: number} & ({event: TraceEvent} | {snapshot: FullSnapshot; since: number}); // since: ns; the stream had told all until then; NaN: it is not of a stream
 
 const bytesOf = (event: TraceEvent): number =>
   event.kind === 'step' ? 8 * (event.step.head.length + event.step.entries.length) + 64 * event.pages.length
@@ -25,6 +25,8 @@ export class Player {
   private kept: Kept[] = [];
   private bytes = 0;
   private next = 0; // of kept: the first that the view has not seen
+  private heard = NaN; // ns: all that happened until then is known
+  private open: Hole | null = null; // the last one, until the step after it says how many it lost
   // `whole`: a file, nothing of which is dropped.
   constructor(private readonly whole = false) {}
 
@@ -47,10 +49,11 @@ export class Player {
   }
   snapshot(snapshot: FullSnapshot) {
     const at = snapshot.now_ns ?? this.kept.at(-1)?.at ?? this.view.now;
-    this.push({at, bytes: 2000 + 16 * (snapshot.pages?.groups.reduce((n, g) => n + g.pages.length, 0) ?? 0), snapshot});
+    this.push({at, bytes: 2000 + 16 * (snapshot.pages?.groups.reduce((n, g) => n + g.pages.length, 0) ?? 0), snapshot, since: (snapshot.seq ?? 0) > 0 ? this.heard : NaN});
   }
-  // Time passes though nothing happens.
+  // Time passes though nothing happens: the stream is there and says so.
   idle(now: number) {
+    this.heard = now;
     if (!this.paused && !this.behind) this.view.now = Math.max(this.view.now, now);
   }
   event(event: TraceEvent) {
@@ -58,6 +61,7 @@ export class Player {
   }
   private push(kept: Kept) {
     this.kept.push(kept);
+    this.heard = Math.max(this.heard || 0, kept.at);
     this.bytes += kept.bytes;
     if (!this.paused) this.forward(Infinity);
     if (this.whole) return;
@@ -80,9 +84,16 @@ export class Player {
     if (Number.isFinite(to) && this.next < this.kept.length) this.view.now = Math.max(this.view.now, to);
   }
   private one(kept: Kept) {
-    if (!('event' in kept)) this.view.load(kept.snapshot);
-    else if (kept.event.kind === 'step') this.take(kept.event);
-    else this.view.apply(kept.event), this.meter.pages(this.view);
+    if ('event' in kept) {
+      if (kept.event.kind === 'step') this.take(kept.event);
+      else this.view.apply(kept.event);
+      return this.meter.state(this.view);
+    }
+    const {snapshot, since, at} = kept, lost = (snapshot.step ?? 0) - this.view.lastStep - 1;
+    if (since >= 0 && this.view.lastStep >= 0 && lost > 0) this.open = this.meter.hole(since, at, lost);
+    this.view.load(snapshot);
+    // Who may not see the pages is not told of all steps either.
+    if (snapshot.pages) this.meter.state(this.view);
   }
   private take(event: TraceEvent & {kind: 'step'}) {
     const {step} = event, before = this.view.lastStep, n = step.head[H.n]!;
@@ -90,10 +101,13 @@ export class Player {
     step.head[H.lost] = before >= 0 && n > before + 1 ? n - before - 1 : 0;
     this.lost += step.head[H.lost]!;
     // Nobody knows how many tokens came meanwhile.
-    if (step.head[H.lost]! > 0) for (const s of this.view.sequences.values()) s.last = NaN;
+    const lost = step.head[H.lost]!;
+    if (this.open) this.open.lost = lost;
+    else if (lost > 0) this.meter.hole(lastEnd(this.steps), step.head[H.from]!, lost);
+    this.open = null;
+    if (lost > 0) for (const s of this.view.sequences.values()) s.last = NaN;
     this.meter.step(step, this.view);
     this.view.apply(event);
-    this.meter.pages(this.view);
     this.steps.push(step);
     this.fresh.push(step);
     if (this.steps.length > 2 * kShownSteps) this.steps = this.steps.slice(-kShownSteps);
@@ -108,6 +122,7 @@ export class Player {
       this.steps = [];
       this.fresh = [];
       this.lost = this.next = 0;
+      this.open = null;
       this.reset = true;
     }
     this.forward(to);

@@ -79,6 +79,8 @@ export class State {
   load(s: FullSnapshot) {
     const before = this.sequences;
     this.known = true;
+    // Steps of before are not missed: nobody looked.
+    if (this.lastStep < 0 && s.step) this.lastStep = s.step - 1;
     this.seq = s.seq ?? this.seq;
     if (s.epoch !== undefined) this.epoch = String(s.epoch);
     this.policy = s.policy;

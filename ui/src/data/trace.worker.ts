@@ -9,7 +9,7 @@ import type {FromWorker, Mode, PagePart, Summary, ToWorker} from './wire';
 const scope = self as unknown as {postMessage(message: FromWorker, transfer?: Transferable[]): void; onmessage: ((event: MessageEvent<ToWorker>) => void) | null};
 
 const kSummaryMs = 250, kPollMs = 500, kAgainMs = 15_000, kMostFile = 512 << 20, kLineMost = 64 << 20;
-let key = '', watched = false, mode: Mode = 'connecting', told = '';
+let key = '', watched = false, connected = false, mode: Mode = 'connecting', told = '';
 let live = new Player(), file: Player | null = null;
 let want = {steps: false, pages: false, tables: false}, pagesSent = false;
 let acknowledged = true, changed = true, summaryAt = 0;
@@ -52,6 +52,7 @@ async function run() {
       status = (error as {status?: number}).status ?? 0;
     }
     if (mine.signal.aborted) return;
+    connected = false;
     if (status === 401) return say('locked');
     if (status === 403 || status === 404 || status === 429) {
       await poll(mine.signal, status === 429 ? kAgainMs : Infinity);
@@ -85,6 +86,7 @@ async function stream(signal: AbortSignal, anew: boolean): Promise<number> {
       say('stream');
     } else {
       take(live, message);
+      if (message.kind !== 'gap') connected = true; // nothing of before is still to come
       // Not all of it could be told: begin with what is.
       if (message.kind === 'event' && (message.event.kind === 'plan' || message.event.kind === 'step') && message.event.lost) return -2;
     }
@@ -119,11 +121,13 @@ async function poll(signal: AbortSignal, ms: number) {
       uptime = snapshot.uptime_s;
       if (allowed) await pollMore(snapshot, signal, next).then((n) => (next = n));
       else live.snapshot({...snapshot, seq: 0});
+      connected = true;
       say('poll');
       changed = true;
       post();
     } catch (error) {
       if (signal.aborted) return;
+      connected = false;
       if ((error as {status?: number}).status === 401) return say('locked');
       say('lost');
     }
@@ -226,7 +230,7 @@ function summary(): Summary {
     running: all.filter((q) => !waits(q)).sort((a, b) => a.slot - b.slot),
     waiting: all.filter(waits),
     pools: s.groups.map(poolOf),
-    rates: p.meter.rates(now), ttft: p.meter.ttft(now), itl: p.meter.itl(now), curve: p.meter.throughput(),
+    rates: p.meter.rates(now), holes: p.meter.holes, ttft: p.meter.ttft(now), itl: p.meter.itl(now), curve: p.meter.throughput(),
     tables: want.tables ? (s.pagesJson().tables as TableJson[]) : null,
   };
 }
@@ -245,7 +249,7 @@ function post() {
   if (!acknowledged || !watched || !changed) return;
   const now = performance.now(), p = player(), transfer: Transferable[] = [];
   const frame: FromWorker & {type: 'frame'} = {type: 'frame'};
-  if (!file && mode !== 'connecting') p.idle(clock.ns + (now - clock.at) * 1e6);
+  if (!file && connected) p.idle(clock.ns + (now - clock.at) * 1e6);
   if (want.steps && (p.reset || p.fresh.length)) {
     frame.steps = p.pack();
     transfer.push(frame.steps.heads.buffer, frame.steps.entries.buffer, frame.steps.counts.buffer);
@@ -271,6 +275,7 @@ scope.onmessage = ({data}) => {
       if (!watched) {
         stopper?.abort();
         clearTimeout(retry);
+        connected = false;
         play(false);
       } else {
         allowed = true;

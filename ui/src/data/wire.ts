@@ -1,7 +1,7 @@
 // What the page and its worker say to each other.
 import type {Blocked} from './api';
 import type {TableJson} from './events';
-import type {CurvePoint, Quantiles, RateBucket} from './meter';
+import type {CurvePoint, Hole, Quantiles, RateBucket} from './meter';
 import type {poolOf, Sequence} from './reduce';
 
 // stream: as it happens; poll: asked for twice a second; recorded: from a file.
@@ -27,6 +27,7 @@ export interface Summary {
   waiting: Sequence[];
   pools: PoolNow[];
   rates: RateBucket[];
+  holes: Hole[]; // in them
   ttft: Quantiles;
   itl: Quantiles;
   curve: CurvePoint[];

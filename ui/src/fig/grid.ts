@@ -5,6 +5,14 @@ export const kGapColumns = 4;
 // Columns that a step takes, with the hatched ones before it where steps were lost.
 export const widthOf = (step: PackedStep): number => (step.head[H.lost]! > 0 ? 1 + kGapColumns : 1);
 
+// Of the newest steps those that fit into so many columns.
+export function fitting(steps: readonly PackedStep[], columns: number): PackedStep[] {
+  let from = steps.length, used = 0;
+  while (from > 0 && used + widthOf(steps[from - 1]!) <= columns) used += widthOf(steps[--from]!);
+  return steps.slice(from);
+}
+export const lostIn = (steps: readonly PackedStep[]): number => steps.reduce((sum, s) => sum + s.head[H.lost]!, 0);
+
 // Rows of the grid for so many places: few sizes, so that it seldom has to be drawn anew.
 export function rowsFor(places: number): number {
   let rows = 8;
