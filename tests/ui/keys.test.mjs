@@ -1,10 +1,10 @@
 // With API keys: a wrong one gets the form, a plain one sees its own requests, an operator's the engine.
 import assert from "node:assert/strict";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { ask, open, send, Server, slow, views, visit } from "./browser.mjs";
+import { ask, figure_json, open, send, Server, slow, views, visit } from "./browser.mjs";
 
 let server;
 after(() => server?.stop());
@@ -60,7 +60,9 @@ keyed("a plain key sees its own requests, in every view", async () => {
   await page.getByRole("figure", { name: "Life" }).waitFor();
   assert.equal(await page.getByRole("figure", { name: "Cost" }).count(), 0, "its share of steps tells about others");
   await page.evaluate(() => (location.hash = "#/engine"));
-  await page.getByText("this key may not see them").waitFor();
+  await page.getByText("Pages concern all keys").waitFor();
+  await page.getByText("Steps concern all keys").waitFor();
+  assert.deepEqual(JSON.stringify((await figure_json(page, "Rates")).rates), "[]", "what is not known is no zero");
   await page.evaluate((to) => (location.hash = `#/journey/13?req=${to}&beat=1`), label);
   const work = page.getByRole("figure", { name: "Work by kind" });
   await work.getByText("is for operators").waitFor();
@@ -92,6 +94,12 @@ keyed("an operator sees the engine, and the requests of all", async () => {
   await page.getByRole("figure", { name: "Cost" }).waitFor();
   await page.evaluate(() => (location.hash = "#/engine"));
   await page.getByRole("figure", { name: "Pages of the KV cache" }).waitFor();
+  // A link cannot send the key; the figure can, and saves the answer.
+  const saving = page.waitForEvent("download");
+  await page.getByRole("link", { name: "API of Queue" }).click();
+  const saved = await saving;
+  assert.equal(saved.suggestedFilename(), "api-snapshot.json");
+  assert.ok(JSON.parse(readFileSync(await saved.path(), "utf8")).pools.length > 0);
   await page.getByRole("figure", { name: "Prefix tree" }).getByText("lantern").first().waitFor();
   // The roof is measured when somebody asks, and then the request's rates are shares of it.
   const roof = page.getByRole("figure", { name: "Roofline" });

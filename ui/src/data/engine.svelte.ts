@@ -30,6 +30,7 @@ class EngineFeed {
   allowed = $state(true);
   steps: PackedStep[] = [];
   stepsSeen = $state(0); // counts up when steps came, four times a second
+  heard = performance.now(); // ms: when the last frame came
   groups: PageCells[] = [];
   private worker: Worker | null = null;
   private watchers = 0;
@@ -114,6 +115,7 @@ class EngineFeed {
   }
   private frame() {
     this.scheduled = false;
+    this.heard = performance.now();
     const change: Change = {added: 0, reset: false, pages: false, dirty: []};
     for (const message of this.pending.splice(0)) {
       if (message.steps) {

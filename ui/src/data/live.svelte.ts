@@ -10,6 +10,7 @@ class Live {
   state = $state<'connecting' | 'live' | 'loading' | 'lost' | 'locked'>('connecting');
   trouble = $state('');
   restarted = $state(false);
+  heard = performance.now(); // ms: when the server last answered
   private startedBy = Infinity; // ms: the server has started by then
   private watchers = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -57,6 +58,7 @@ class Live {
         this.info = await get<Info>('/api/info');
       }
       this.snapshot = snapshot;
+      this.heard = performance.now();
       this.state = 'live';
       this.trouble = '';
     } catch (error) {

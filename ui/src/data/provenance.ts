@@ -161,6 +161,7 @@ export const fields = {
   'tree.pages': field('pages', 'measured', 'Pages that have a key.'),
   'tree.count': field('count', 'computed', 'Counted in the tree.'),
   'tree.age': field('ms', 'computed', 'Since it was last found or held, by the server’s clock.'),
+  'page.age': field('ms', 'measured', 'Since the server last told it, by this browser’s clock.'),
   'engine.behind': field('ms', 'computed', 'From what is shown to the newest that is kept.'),
   'engine.kept': field('ms', 'computed', 'From the oldest that is kept to the newest.'),
   // The model.
