@@ -4,6 +4,7 @@ export function colour(name: string): string {
   // light-dark() is only worked out where it is used as a colour.
   const probe = document.createElement('i');
   probe.style.color = `var(--${name})`;
+  probe.style.setProperty('forced-color-adjust', 'none');
   document.body.append(probe);
   const out = getComputedStyle(probe).color;
   probe.remove();
