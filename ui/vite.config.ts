@@ -29,6 +29,8 @@ export default defineConfig({
       },
     },
     reportCompressedSize: false,
+    // Small shared files are one, which is smaller than many.
+    rollupOptions: {output: {experimentalMinChunkSize: 3500}},
   },
   server: {
     proxy: Object.fromEntries(
