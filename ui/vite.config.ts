@@ -23,14 +23,12 @@ export default defineConfig({
     cssCodeSplit: true,
     rollupOptions: {
       output: {
-        experimentalMinChunkSize: 2000, // bytes; smaller files go with others
+        experimentalMinChunkSize: 3500, // bytes; smaller files go with others
         // Styles of all views but the first are one file, which is smaller than its parts.
         manualChunks: (id, {getModuleInfo}) => (id.endsWith('.css') && !isFirst(id, getModuleInfo) ? 'later' : undefined),
       },
     },
     reportCompressedSize: false,
-    // Small shared files are one, which is smaller than many.
-    rollupOptions: {output: {experimentalMinChunkSize: 3500}},
   },
   server: {
     proxy: Object.fromEntries(

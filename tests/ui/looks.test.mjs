@@ -56,7 +56,27 @@ for (const theme of themes)
         await page.screenshot({ path: `${shots}/journey-${chapter}-${beat}-done-${theme}-${width}.png`, fullPage: true });
         assert.deepEqual(await faults(page), [], `chapter ${chapter}, beat ${beat}, done`);
       }
+      // The engine while many run and some wait, with all that can be chosen.
+      await page.evaluate((to) => (location.hash = `#/engine?page=0:0&req=${to}`), label);
+      await page.getByText("Now, as it happens.").waitFor();
+      const load = await server.post("/api/lab/company", { n: 14, max_tokens: 256 });
+      assert.equal(load.status, 200, await load.text());
+      await page.getByRole("figure", { name: "Running" }).locator("tbody tr").nth(5).waitFor();
+      for (const name of ["Step of the engine", "Step, in its parts", "Step under the roof", "A half second of the rates"]) {
+        const cursor = page.getByRole("slider", { name });
+        await cursor.scrollIntoViewIfNeeded();
+        await cursor.focus();
+        await cursor.press("ArrowLeft");
+      }
+      for (const figure of await page.getByRole("figure").all()) { // what is not seen is not drawn
+        await figure.scrollIntoViewIfNeeded();
+        await page.waitForTimeout(150);
+      }
+      await page.evaluate(() => scrollTo(0, 0));
+      await page.screenshot({ path: `${shots}/engine-load-${theme}-${width}.png`, fullPage: true });
+      assert.deepEqual(await faults(page), [], "the engine under load");
       await close(page);
+      await server.expect_idle(60000);
     });
 
 served("a page of twice the size still fits", async (server) => {
