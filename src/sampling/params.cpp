@@ -170,7 +170,7 @@ TokenLists SamplingParams::lists() const {
 std::size_t SamplingParams::bytes() const {
   std::size_t sum = logit_bias().entries().size() * sizeof(LogitBias);
   const auto add = [&](const std::vector<std::int32_t>& ids) {
-    sum += sizeof(ids) + ids.capacity() * sizeof(std::int32_t);
+    sum += sizeof(std::vector<std::int32_t>) + ids.capacity() * sizeof(std::int32_t);
   };
   if (lists_.allowed) add(*lists_.allowed);
   if (lists_.breakers) add(*lists_.breakers);

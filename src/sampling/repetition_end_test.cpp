@@ -32,7 +32,7 @@ TEST(RepetitionEnd, AgreesWithAPlainVersion) {
     bool expected = false;
     for (int size = end.least; size <= end.most; ++size) {
       Ids pattern, repeated;
-      if (static_cast<std::size_t>(size * end.count) > output.size()) continue;
+      if (size * end.count > static_cast<int>(output.size())) continue;
       pattern.assign(output.end() - size, output.end());
       for (int i = 0; i < end.count; ++i)
         repeated.insert(repeated.end(), pattern.begin(), pattern.end());

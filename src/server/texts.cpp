@@ -24,7 +24,7 @@ std::size_t fixed_bytes(const Text& text) {
 }
 
 std::size_t bytes_of(const std::vector<std::int32_t>& prompt) {
-  return sizeof prompt + prompt.capacity() * sizeof(std::int32_t) + 128;
+  return sizeof(std::vector<std::int32_t>) + prompt.capacity() * sizeof(std::int32_t) + 128;
 }
 
 std::size_t bytes_of(const Call& call) {
