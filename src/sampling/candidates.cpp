@@ -267,7 +267,8 @@ double Candidates::mean_nats() {
   // Each term is at most 2^43 / e and rounded to an integer: the sum does not depend on its order.
   std::uint64_t sum = 0;
   const auto add = [&](float logit, std::uint64_t w) {
-    if (w > 0) sum += static_cast<std::uint64_t>(static_cast<double>(w) * nats(logit) + 0.5);
+    if (w > 0)
+      sum += static_cast<std::uint64_t>(std::floor(static_cast<double>(w) * nats(logit) + 0.5));
   };
   if (listed_)
     for (const Candidate& c : items()) add(c.logit, c.weight);

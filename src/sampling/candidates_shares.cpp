@@ -2,6 +2,8 @@
 // on the order of the candidates.
 #include "sampling/candidates.h"
 
+#include <cmath>
+
 namespace vitrine {
 
 // A sparse set: `buckets` of a token says where in the list it would be, and the list who is there.
@@ -70,7 +72,7 @@ double Candidates::deviation() const {
   const double part = most * 0x1p-21;
   std::uint64_t n = 0, sum = 0, squares = 0;
   each_logit([&](float logit) {
-    const auto parts = static_cast<std::uint64_t>(nats(logit) / part + 0.5);
+    const auto parts = static_cast<std::uint64_t>(std::floor(nats(logit) / part + 0.5));
     ++n, sum += parts, squares += parts * parts;
   });
   const double count = static_cast<double>(n), mean = static_cast<double>(sum) / count;

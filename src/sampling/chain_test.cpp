@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <random>
 
@@ -130,7 +131,7 @@ class Naive {
   void apply_typical() {
     std::uint64_t sum = 0;
     for (const Candidate& c : all_)
-      if (c.weight > 0) sum += static_cast<std::uint64_t>(c.weight * nats(c) + 0.5);
+      if (c.weight > 0) sum += static_cast<std::uint64_t>(std::floor(c.weight * nats(c) + 0.5));
     const double mean = static_cast<double>(sum) / static_cast<double>(total_);
     const double best = all_.front().logit;
     std::stable_sort(all_.begin(), all_.end(), [&](const Candidate& a, const Candidate& b) {
