@@ -110,7 +110,8 @@ Explanation Chain::explain(std::span<const float> logits, const SamplerState& hi
     const Stage& stage = stages_[ran - 1];
     StageView view = reader.read(stage.def->name, candidates);
     for (std::size_t i = 0; i < stage.def->params.size(); ++i)
-      view.params.emplace_back(stage.def->params[i].name, stage.values[i]);
+      if (stage.values[i] != stage.def->params[i].neutral)
+        view.params.emplace_back(stage.def->params[i].name, stage.values[i]);
     out.stages.push_back(std::move(view));
   }
   out.last = reader.take_last();

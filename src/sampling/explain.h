@@ -17,8 +17,8 @@ namespace vitrine {
 // `rest_weight` sum to `total` exactly.
 struct StageView {
   const char* name;  // "model", "mask", "forced", or a transform's
-  std::vector<std::pair<const char*, double>> params = {};
-  std::size_t kept = 0;             // tokens that are left
+  std::vector<std::pair<const char*, double>> params = {};  // those that are not neutral
+  std::size_t kept = 0;                                     // tokens that are left
   double mass = 1;                  // of the stage before, the share that was kept
   double entropy = 0;               // in nats
   std::vector<Candidate> top = {};  // the best: descending logit, ascending id

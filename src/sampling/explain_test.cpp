@@ -85,6 +85,16 @@ TEST(Explain, EndsInTheTokenThatIsDrawnAndSums) {
   }
 }
 
+// Temperature has a range and an exponent too, which do nothing here.
+TEST(Explain, NeutralParametersAreNotTold) {
+  Scratch scratch(2);
+  const Chain chain(params({{"temperature", 0.7}}));
+  const Explanation told =
+      chain.explain(std::vector<float>{0, 1}, SamplerState(), {1, 0, 1}, 2, scratch);
+  ASSERT_EQ(told.stages.back().params.size(), 1u);
+  EXPECT_EQ(told.stages.back().params[0].second, 0.7);
+}
+
 TEST(Explain, StagesSayWhatTheyKeep) {
   Scratch scratch(4);
   const std::vector<float> logits{std::log(0.5f), std::log(0.3f), std::log(0.15f), std::log(0.05f)};
