@@ -28,8 +28,12 @@ class Row {
         scratch_(logits_.size()),
         candidates_(logits_, scan_logits(logits_).max, scratch_) {}
 
+  // Values that are not given are neutral.
   Row& apply(const char* name, std::vector<double> values = {}) {
-    find_sampler(name)->apply(candidates_, {values, lists_, history_, key_});
+    const SamplerDef& def = *find_sampler(name);
+    for (std::size_t i = values.size(); i < def.params.size(); ++i)
+      values.push_back(def.params[i].neutral);
+    def.apply(candidates_, {values, lists_, history_, key_});
     return *this;
   }
   Row& bias(std::vector<LogitBias> entries) {
