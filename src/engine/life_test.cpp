@@ -5,7 +5,9 @@
 #include <thread>
 
 #include "base/process_clock.h"
+#include "engine/kept_lives.h"
 #include "engine/test_load.h"
+#include "support/allocation_count.h"
 
 namespace vitrine {
 namespace {
@@ -303,6 +305,17 @@ TEST(LifeOf, APreemptedOneKnowsByWhom) {
     again |= part.kind == LifeKind::kPrefill && part.cause == LifeCause::kAgain;
   }
   EXPECT_TRUE(again);
+}
+
+// However often it is preempted or held.
+TEST(Life, TakesNoMoreThanItsLineOfThePlan) {
+  const std::size_t before = allocated_bytes();
+  LifeBook book;
+  book.begin(1);
+  for (int i = 0; i < 1000; ++i)
+    book.turn(10 + i, i % 2 == 0 ? LifeKind::kPrefill : LifeKind::kDecode);
+  EXPECT_LE(static_cast<std::int64_t>(allocated_bytes() - before + sizeof(Account)),
+            kLivesBytesMost / kKeptAccounts);
 }
 
 }  // namespace

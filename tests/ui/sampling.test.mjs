@@ -326,7 +326,7 @@ served("the model's view has every line of the plan, and the pages that are ther
   const lines = Object.fromEntries(await figure.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [row.children[0].textContent, row.children[1].textContent])));
   const bytes = (text) => { const [, n, unit] = text.replaceAll(",", "").match(/([\d.]+)\s*(\w+)/); return Number(n) * 1024 ** ["B", "KiB", "MiB", "GiB"].indexOf(unit); };
   const expected = { weights: memory.packed_bytes, "KV cache": memory.kv_bytes, activations: memory.activation_bytes, together: memory.total_bytes,
-    "log of steps": memory.trace_bytes, "recorded texts, at most": memory.record_bytes_most, "rows of logits, at most": memory.logit_rows_bytes_most,
+    "log of steps": memory.trace_bytes, "recorded texts, at most": memory.record_bytes_most, "lives of requests, at most": memory.lives_bytes_most, "rows of logits, at most": memory.logit_rows_bytes_most,
     "compiled constraints, at most": memory.constraint_cache_bytes_most, "tokenizer’s cache, at most": memory.tokenizer_cache_bytes_most };
   assert.deepEqual(Object.keys(lines), Object.keys(expected));
   for (const [name, value] of Object.entries(expected)) assert.ok(Math.abs(bytes(lines[name]) - value) <= 0.005 * value, `${name}: ${lines[name]}, not ${value}`);

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/output.h"
+#include "engine/kept_lives.h"
 #include "engine/planning.h"
 #include "formats/storage.h"
 #include "grammar/compiler.h"
@@ -56,6 +57,7 @@ json::object plan_json(const MemoryPlan& p) {
           {"constraint_cache_bytes_most", ConstraintCompiler::kMostBytes},
           {"tokenizer_cache_bytes_most", Tokenizer::kCacheBytes},
           {"record_bytes_most", kRecordBytes},
+          {"lives_bytes_most", kLivesBytesMost},
           {"trace_bytes", p.trace_bytes},
           {"spec_bytes", p.spec_bytes},
           {"cache_groups", std::move(groups)}};
@@ -173,11 +175,12 @@ void print_table(const json::object& o) {
              bytes("total_bytes"));
   fmt::print(
       "  caches that grow with use, at most: {} of compiled constraints and their masks, {} of "
-      "words, {} of recorded requests (serve --record-mib), {} of the log of steps (--trace-mib), "
-      "{} of texts "
-      "for guesses (--spec-mib)\n",
+      "words, {} of recorded requests (serve --record-mib), {} of the last requests' lives, {} of "
+      "the "
+      "log of steps (--trace-mib), {} of texts for guesses (--spec-mib)\n",
       bytes("constraint_cache_bytes_most"), bytes("tokenizer_cache_bytes_most"),
-      bytes("record_bytes_most"), bytes("trace_bytes"), bytes("spec_bytes"));
+      bytes("record_bytes_most"), bytes("lives_bytes_most"), bytes("trace_bytes"),
+      bytes("spec_bytes"));
 }
 
 Result<int> inspect(const Flags& f) {

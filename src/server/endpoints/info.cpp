@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "chat/chat_template.h"
 #include "engine/engine.h"
+#include "engine/kept_lives.h"
 #include "formats/storage.h"
 #include "grammar/compiler.h"
 #include "sampling/presets.h"
@@ -37,6 +38,7 @@ json::object memory_json(const MemoryPlan& m, const Api& api) {
           {"constraint_cache_bytes_most", ConstraintCompiler::kMostBytes},
           {"tokenizer_cache_bytes_most", Tokenizer::kCacheBytes},
           {"record_bytes_most", record_bytes_most(api)},
+          {"lives_bytes_most", kLivesBytesMost},
           {"trace_bytes", m.trace_bytes},
           {"spec_bytes", m.spec_bytes},
           {"logit_rows_bytes_most", LogitRows::kMostBytes},

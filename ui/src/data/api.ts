@@ -164,6 +164,8 @@ export interface Info {
     constraint_cache_bytes_most: number;
     tokenizer_cache_bytes_most: number;
     record_bytes_most?: number;
+    lives_bytes_most?: number;
+    spec_bytes?: number;
     logit_rows_bytes_most?: number;
     trace_bytes?: number;
     groups: {layers: number; window?: number; kv_heads?: number; key_width?: number; value_width?: number; pages: number; spare_pages?: number; pages_per_sequence: number; page_bytes: number}[];
