@@ -20,10 +20,6 @@ NgramOptions ngram_options(std::size_t bytes) {
   return out;
 }
 
-std::vector<int> padded_sizes(const EngineOptions& options) {
-  return StepCost::default_sizes(options.step_tokens);
-}
-
 }  // namespace
 
 Speculator::Speculator(const EngineOptions& options, int sequences)
@@ -45,8 +41,11 @@ Speculator::Speculator(const EngineOptions& options, int sequences)
       seat.source = std::make_unique<NgramSource>(ngram);
     seat.guesses.resize(static_cast<std::size_t>(most_));
   }
-  policy_ = std::make_unique<DraftPolicy>(PolicyOptions{
-      .seats = seats, .max_guesses = most_, .sources = 1, .sizes = padded_sizes(options)});
+  policy_ = std::make_unique<DraftPolicy>(
+      PolicyOptions{.seats = seats,
+                    .max_guesses = most_,
+                    .sources = 1,
+                    .sizes = StepCost::default_sizes(options.step_tokens)});
   candidates_.reserve(seats_.size());
   drafting_.reserve(seats_.size());
   verified_.reserve(seats_.size());

@@ -1,4 +1,4 @@
-// What is kept of recorded requests, and what has to go when there is no room.
+// Which recorded requests are kept, and which are evicted when there is no room.
 #include "server/texts.h"
 
 #include <gtest/gtest.h>

@@ -37,7 +37,7 @@ TEST(KeptFaults, RowsOfLogits) {
   with_every_allocation([&] { rows.add(1, ++at, row); },
                         [&](bool threw) {
                           EXPECT_EQ(rows.find(1, at) == nullptr, threw);
-                          // All that was there has to go for these.
+                          // These evict all that was there.
                           for (int i = 0; i < 5; ++i) rows.add(2, 100 * at + i, row);
                           EXPECT_EQ(rows.bytes(), 4 * kRow * sizeof(float));
                         });
