@@ -11,6 +11,7 @@
 #include "engine/generation.h"
 #include "kernels/backend.h"
 #include "sampling/presets.h"
+#include "tokenizer/shared_ids.h"
 #include "tokenizer/token_words.h"
 
 namespace vitrine {
@@ -122,11 +123,17 @@ void EngineFlags::add(const CommandLine& line) {
               "positions of a KV page, a multiple of 16")
       .show_default();
   line.option("--kv-type", kv_type, {"f32", "f16", "bf16"}, "type of the KV cache").show_default();
-  line.option("--spec", spec, {"auto", "off", "ngram", "suffix"},
-              "speculative decoding: guess the next tokens from the prompt (ngram) or also from "
-              "earlier "
-              "answers (suffix), and compute them beside the last one; never changes a token")
-      .show_default();
+  spec_option_ =
+      line.option(
+              "--spec", spec, {"auto", "off", "ngram", "suffix", "draft"},
+              "speculative decoding: guess the next tokens from the prompt (ngram), also from "
+              "earlier answers (suffix), or by a smaller model (draft), and compute them beside "
+              "the last one; never changes a token")
+          .show_default();
+  line.option(
+      "--draft", draft.path,
+      "the model that guesses, with the same tokens: as the model is given; turns on --spec "
+      "draft. The built-in model demo has one (draft)");
   line.option("--spec-tokens", options.spec_tokens, range(Ranges::spec_tokens),
               "guesses for a sequence and step, at most")
       .show_default();
@@ -159,18 +166,61 @@ void EngineFlags::add_serving(const CommandLine& line) {
             "log every change of a page of the KV cache, also while nobody watches");
 }
 
-EngineOptions EngineFlags::resolve() const {
+// A draft model that is named is used, or the reason is told.
+Status EngineFlags::choose_draft(const ModelFile& file, EngineOptions& out) const {
+  const bool named = !draft.path.empty();
+  if (named && !spec_option_.given()) out.spec = SpecMode::kDraft;
+  const bool wanted = out.spec == SpecMode::kDraft || out.spec == SpecMode::kAuto;
+  if (named && !wanted)
+    return make_error(ErrorCode::kInvalid,
+                      "--draft: found {} with --spec {}, which does not use it; allowed with draft "
+                      "and auto",
+                      draft.path, spec);
+  if (!wanted) return Ok{};
+  ModelFlag from = draft;
+  if (!named && file.path() == "demo" && find_builtin("demo") != nullptr) from.path = "draft";
+  if (from.path.empty()) {
+    if (out.spec == SpecMode::kAuto) return Ok{};
+    return make_error(ErrorCode::kInvalid,
+                      "--spec draft: found no --draft; allowed without one only for the built-in "
+                      "model demo, any other needs --draft MODEL");
+  }
+  const auto about = [&](const Error& error) {
+    return make_error(error.code, "--draft: {}", error.message);
+  };
+  auto opened = from.open();
+  if (!opened.ok()) return about(opened.error());
+  auto mine = load_tokenizer(file), other = load_tokenizer(**opened);
+  if (!mine.ok()) return mine.error();
+  if (!other.ok()) return about(other.error());
+  if ((*mine == nullptr) != (*other == nullptr))
+    return make_error(ErrorCode::kInvalid,
+                      "--draft: {} has no tokenizer and {} has one, so their tokens cannot be "
+                      "compared; allowed is a draft with the same tokens",
+                      *mine == nullptr ? file.path() : from.path,
+                      *mine == nullptr ? from.path : file.path());
+  if (*mine != nullptr) {
+    auto ids = shared_ids(**mine, file.path(), **other, from.path);
+    if (!ids.ok()) return about(ids.error());
+    out.draft.ids = *ids;
+  }
+  out.draft.file = std::move(*opened);
+  return Ok{};
+}
+
+Result<EngineOptions> EngineFlags::resolve(const ModelFile& file) const {
   EngineOptions out = options;
   out.prefix_cache = !no_prefix_cache;
   out.policy = policy == policy_name(Policy::kStatic) ? Policy::kStatic : Policy::kContinuous;
   out.spec = *spec_mode(spec);
   out.kv_dtype = kv_type == "f32" ? DType::kF32 : kv_type == "f16" ? DType::kF16 : DType::kBF16;
+  VT_RETURN_IF_ERROR(choose_draft(file, out));
   return out;
 }
 
 Result<std::unique_ptr<Engine>> EngineFlags::start(std::shared_ptr<const ModelFile> file,
                                                    const Watch& watch) const {
-  EngineOptions options = resolve();
+  VT_TRY(EngineOptions options, resolve(*file));
   LoadProgress progress(*file, watch);
   options.progress = [&](std::int64_t bytes) { progress(bytes); };
   auto engine = Engine::create(std::move(file), options);

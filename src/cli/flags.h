@@ -33,15 +33,22 @@ Choices policy_names();
 struct EngineFlags {
   EngineOptions options;
   std::string kv_type = "f16", policy = "continuous", spec = "off";
+  ModelFlag draft;
   bool no_prefix_cache = false;
   void add(const CommandLine& line);
   void add_serving(const CommandLine& line);
-  EngineOptions resolve() const;
+  // For this model, with the draft model that guesses for it; its tokens are compared.
+  Result<EngineOptions> resolve(const ModelFile& file) const;
+  bool speculates() const { return spec != "off" || !draft.path.empty(); }
   // Loads the model; a progress line on stderr when that is a terminal. `watch` hears how much of
   // the file's weights is done.
   using Watch = std::function<void(std::int64_t bytes, std::int64_t total)>;
   Result<std::unique_ptr<Engine>> start(std::shared_ptr<const ModelFile> file,
                                         const Watch& watch = {}) const;
+
+ private:
+  Status choose_draft(const ModelFile& file, EngineOptions& out) const;
+  Option spec_option_;
 };
 
 // One flag per sampling parameter, and --seed, --samplers, --logit-bias, --allowed-ids, --bad-word,

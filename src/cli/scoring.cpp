@@ -19,7 +19,7 @@ void ScoringFlags::add(const CommandLine& line) {
 
 Status ScoringFlags::choose_window(const ModelFile& file, EngineFlags& engine) {
   if (window == 0) {
-    EngineOptions options = engine.resolve();
+    VT_TRY(EngineOptions options, engine.resolve(file));
     ModelInfo info;
     VT_RETURN_IF_ERROR(check_options(options));
     options.threads = 1;  // nothing is computed

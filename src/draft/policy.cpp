@@ -12,6 +12,8 @@ namespace {
 constexpr double kWorthwhile = 1.05;
 // What is known beforehand counts as much as this many guesses.
 constexpr double kPriorWeight = 8;
+// How often a guess is right that nobody has tried yet.
+constexpr double kUntried = 0.75;
 // Each step: a half is forgotten after 32 of them for a sequence, whose text changes; after 512 for a
 // source. So one that was bad is tried again in the end.
 constexpr double kFadeSeat = 0.97857206, kFadeSource = 0.99864711;
@@ -30,7 +32,12 @@ double DraftPolicy::Record::ratio(double prior) const {
   return (right + kPriorWeight * prior) / (expected + kPriorWeight);
 }
 
+double DraftPolicy::Record::rate(double prior) const {
+  return (right + kPriorWeight * prior) / (tried + kPriorWeight);
+}
+
 void DraftPolicy::Record::fade(double factor) {
+  tried *= factor;
   right *= factor;
   expected *= factor;
 }
@@ -38,19 +45,62 @@ void DraftPolicy::Record::fade(double factor) {
 DraftPolicy::DraftPolicy(PolicyOptions options)
     : options_(std::move(options)),
       cost_(options_.sizes),
-      of_seats_(static_cast<std::size_t>(options_.seats) * options_.max_guesses),
+      of_seats_(static_cast<std::size_t>(options_.seats) * options_.sources * options_.max_guesses),
       of_sources_(static_cast<std::size_t>(options_.sources) * options_.max_guesses) {
-  slots_.reserve(of_seats_.size());
+  slots_.reserve(static_cast<std::size_t>(options_.seats) * options_.max_guesses);
 }
 
 void DraftPolicy::begin(int seat) {
-  std::fill_n(of_seats_.begin() + seat * options_.max_guesses, options_.max_guesses, Record{});
+  std::fill_n(of_seats_.begin() + static_cast<std::ptrdiff_t>(at(seat, 0, 0)),
+              options_.sources * options_.max_guesses, Record{});
 }
 
 double DraftPolicy::acceptance(int seat, int source, int place) const {
-  const Record& mine = of_seats_[seat * options_.max_guesses + place];
   const Record& all = of_sources_[source * options_.max_guesses + place];
-  return mine.ratio(all.ratio(1));
+  return of_seats_[at(seat, source, place)].ratio(all.ratio(1));
+}
+
+// The chance that a guess that is not made yet will be right if those before it are.
+double DraftPolicy::rate(int seat, int source, int place) const {
+  const Record& all = of_sources_[source * options_.max_guesses + place];
+  return of_seats_[at(seat, source, place)].rate(all.rate(kUntried));
+}
+
+double DraftPolicy::promise(int seat, int source, int count) const {
+  double sum = 0, survival = 1;
+  for (int place = 0; place < std::min(count, options_.max_guesses); ++place)
+    sum += survival *= std::min(1.0, rate(seat, source, place));
+  return sum;
+}
+
+double DraftPolicy::promise(const DraftCandidate& c) const {
+  double sum = 0, survival = 1;
+  const int most = std::min(static_cast<int>(c.guesses.size()), options_.max_guesses);
+  for (int place = 0; place < most; ++place)
+    sum += survival *=
+        std::min(1.0, given_those_before(c.guesses, place) * acceptance(c.seat, c.source, place));
+  return sum;
+}
+
+int DraftPolicy::depth(const StepShape& shape, std::span<const DraftCandidate> candidates,
+                       const DraftingCost& drafting) const {
+  if (!drafts() || shape.decoding == 0 || candidates.empty()) return 0;
+  const auto sequences = static_cast<int>(candidates.size());
+  const double plain = plain_ns(shape), token = token_ns(shape);
+  const double room = ledger_.room(plain) + plain - shape.drafting_ns - shape.kv_ns;
+  const double without = plain / (plain + shape.drafting_ns);
+  double best = 0;
+  int depth = 0;
+  for (int k = 1; k <= options_.max_guesses && k * sequences <= shape.room; ++k) {
+    const double spent = drafting.first_ns + (k - 1) * drafting.next_ns;
+    if (cost_.at_most(shape.rows + k * sequences) + spent > room) break;
+    double tokens = 0;
+    for (const DraftCandidate& c : candidates) tokens += promise(c.seat, c.source, k);
+    const double value = (plain + tokens * token) /
+                         (ns(shape.rows + k * sequences, shape) + shape.drafting_ns + spent);
+    if (value >= kWorthwhile * without && value > best) best = value, depth = k;
+  }
+  return depth;
 }
 
 // Every guess with the chance that it and all before it are right, the likeliest first. Of equals the
@@ -80,8 +130,8 @@ int DraftPolicy::plan(const StepShape& shape, std::span<DraftCandidate> candidat
   for (DraftCandidate& c : candidates) c.take = 0;
   if (!drafts() || shape.decoding == 0) return 0;
   list_slots(candidates);
-  const double plain = ns(shape.rows, shape);
-  const double token = ns(shape.decoding, shape) / shape.decoding;
+  const double plain = plain_ns(shape), token = token_ns(shape);
+  const double without = plain / (plain + shape.drafting_ns);
   const int most = std::min(shape.room, static_cast<int>(slots_.size()));
   const double room = ledger_.room(plain) + plain - shape.drafting_ns - shape.kv_ns;
   double best = 0, tokens = 0;
@@ -90,7 +140,7 @@ int DraftPolicy::plan(const StepShape& shape, std::span<DraftCandidate> candidat
     if (cost_.at_most(shape.rows + m) > room) break;
     tokens += slots_[m - 1].survival;
     const double value = (plain + tokens * token) / (ns(shape.rows + m, shape) + shape.drafting_ns);
-    if (value >= kWorthwhile && value > best) best = value, take = m;
+    if (value >= kWorthwhile * without && value > best) best = value, take = m;
   }
   for (int m = 0; m < take; ++m) ++candidates[slots_[m].candidate].take;
   return take;
@@ -101,8 +151,9 @@ void DraftPolicy::learn(const VerifiedDraft& draft) {
                               static_cast<int>(draft.guesses.size()), options_.max_guesses});
   for (int place = 0; place < tried; ++place) {
     const double expected = given_those_before(draft.guesses, place);
-    for (Record* record : {&of_seats_[draft.seat * options_.max_guesses + place],
+    for (Record* record : {&of_seats_[at(draft.seat, draft.source, place)],
                            &of_sources_[draft.source * options_.max_guesses + place]}) {
+      record->tried += 1;
       record->expected += expected;
       record->right += place < draft.accepted;
     }
@@ -119,8 +170,7 @@ double DraftPolicy::observe(const StepShape& shape, double wall_ns,
   double lost = 0;
   if (shape.decoding > 0 && cost_.known()) {
     // Against the same step without guesses, and then some for the tokens that it saved.
-    const double plain = ns(shape.rows, shape);
-    const double token = ns(shape.decoding, shape) / shape.decoding;
+    const double plain = plain_ns(shape), token = token_ns(shape);
     lost = shape.drafting_ns;
     if (guesses > 0) lost += wall_ns - plain - accepted * token;
     ledger_.step(wall_ns + shape.drafting_ns, lost, plain);

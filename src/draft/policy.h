@@ -7,9 +7,12 @@
 //
 //     (c(R0) + sum of the m probabilities * c(N) / N) / (c(R0 + m) + drafting)
 //
-// is greatest, if it is at least 1.05 there. (Where a step only decodes, R0 = N, this is the ratio of
-// tokens per second with and without.) It switches itself off under load: once c grows in proportion to
-// the rows, a guess costs as much as the token it may save.
+// is greatest, if it is at least 1.05 times what it is at 0: drafting is spent by then. (Where a step only
+// decodes, R0 = N, this is the ratio of tokens per second with and without.) It switches itself off under
+// load: once c grows in proportion to the rows, a guess costs as much as the token it may save.
+//
+// Where drafting takes time (a draft model), depth() decides before it how many guesses to make, by the
+// same rule with what drafting will take and with how often guesses at each place were right so far.
 //
 // A source's probabilities are corrected by what became of its guesses, for each sequence and place in
 // the draft. The loss ledger (draft/loss_ledger.h) holds what is left to a bound: no step may lose more
@@ -22,6 +25,7 @@
 // Nothing allocates after construction.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -36,6 +40,11 @@ struct PolicyOptions {
   int max_guesses = 8;           // for a sequence and step; more are not looked at
   int sources = 1;               // kinds of them
   std::vector<int> sizes = {1};  // of steps: see StepCost
+};
+
+// What drafting will take: so much for the first guess of all sequences, and for each further one.
+struct DraftingCost {
+  double first_ns = 0, next_ns = 0;
 };
 
 // A step as it would be without guesses.
@@ -69,6 +78,14 @@ class DraftPolicy {
   void begin(int seat);  // a new sequence
   // Whether guesses would be used. Where not, making them is time lost.
   bool drafts() const { return cost_.known() && ledger_.on(); }
+  // How many guesses to make for each of these sequences, of which seat and source are read. 0: none are
+  // worth what they cost.
+  int depth(const StepShape& shape, std::span<const DraftCandidate> candidates,
+            const DraftingCost& drafting) const;
+  // Of so many guesses of a source, how many it can be expected to get right.
+  double promise(int seat, int source, int count) const;
+  // The same for guesses that are made.
+  double promise(const DraftCandidate& candidate) const;
   // Fills in `take` and returns the sum.
   int plan(const StepShape& shape, std::span<DraftCandidate> candidates);
   // A step has taken `wall_ns`, without drafting. Returns what guesses have lost, or won (below 0).
@@ -78,12 +95,23 @@ class DraftPolicy {
   // The chance that guess `place` of a sequence is right if those before it are, where the source says
   // that it is sure.
   double acceptance(int seat, int source, int place) const;
+  // What a step takes without guesses, and each of its tokens.
+  double plain_ns(const StepShape& shape) const { return ns(shape.rows, shape); }
+  // What a row more takes, of so many more.
+  double row_ns(const StepShape& shape, int rows) const {
+    return (cost_.ns(shape.rows + rows) - cost_.ns(shape.rows)) / std::max(1, rows);
+  }
+  double token_ns(const StepShape& shape) const {
+    return ns(shape.decoding, shape) / std::max(1, shape.decoding);
+  }
 
  private:
-  // Guesses that were right, and how many the source expected to be. Both fade with time.
+  // Guesses that were tried, those that were right, and how many the source expected to be. All fade with
+  // time.
   struct Record {
-    double right = 0, expected = 0;
+    double tried = 0, right = 0, expected = 0;
     double ratio(double prior) const;
+    double rate(double prior) const;
     void fade(double factor);
   };
   struct Slot {
@@ -91,13 +119,18 @@ class DraftPolicy {
     int candidate, place;
   };
   double ns(int rows, const StepShape& shape) const { return cost_.ns(rows) + shape.kv_ns; }
+  std::size_t at(int seat, int source, int place) const {
+    return static_cast<std::size_t>((seat * options_.sources + source) * options_.max_guesses +
+                                    place);
+  }
+  double rate(int seat, int source, int place) const;
   void list_slots(std::span<const DraftCandidate> candidates);
   void learn(const VerifiedDraft& draft);
 
   PolicyOptions options_;
   StepCost cost_;
   LossLedger ledger_;
-  std::vector<Record> of_seats_;    // [seat][place]
+  std::vector<Record> of_seats_;    // [seat][source][place]
   std::vector<Record> of_sources_;  // [source][place]
   std::vector<Slot> slots_;
 };

@@ -49,8 +49,33 @@ TEST(DraftPolicy, TakesNoneForLessThanATwentieth) {
   };
   EXPECT_EQ(taken(0.15f, 0), 0);   // 1.15 / 1.1 = 1.045
   EXPECT_EQ(taken(0.16f, 0), 1);   // 1.16 / 1.1 = 1.055
-  EXPECT_EQ(taken(0.2f, 4.2), 1);  // 1.2 / 1.142 = 1.051
-  EXPECT_EQ(taken(0.2f, 5), 0);    // 1.2 / 1.15 = 1.043
+  EXPECT_EQ(taken(0.16f, 5), 1);   // (1.16 / 1.15) / (1 / 1.05) = 1.059: drafting is spent
+}
+
+// Drafting that is still to be done counts.
+TEST(DraftPolicy, DraftsAsDeepAsItIsWorth) {
+  DraftPolicy policy = measured(2, {{1, 100}, {2, 102}, {3, 104}, {4, 106}, {5, 108}, {16, 200}});
+  const DraftCandidate one{.guesses = {}};
+  const StepShape shape{.rows = 1, .decoding = 1, .room = 9};
+  const auto depth = [&](double first, double next) {
+    return policy.depth(shape, {&one, 1}, {.first_ns = first, .next_ns = next});
+  };
+  EXPECT_GE(depth(0, 0), 4);
+  EXPECT_EQ(depth(10, 40), 1) << "(1 + .75) / 1.12 = 1.56, (1 + .75 + .56) / 1.54 = 1.5";
+  EXPECT_EQ(depth(70, 70), 0) << "(1 + .75) / 1.72 = 1.02";
+  EXPECT_EQ(policy.depth({.rows = 1, .decoding = 1, .room = 0}, {&one, 1}, {}), 0);
+  EXPECT_EQ(policy.depth(shape, {}, {}), 0);
+  // The places behind one that is always wrong are not reached.
+  const std::vector<Guess> draft = guesses({0.9, 0.8, 0.7});
+  const int before = depth(5, 5);
+  for (int i = 0; i < 30; ++i) {
+    const VerifiedDraft verified{.guesses = draft, .accepted = 1};
+    policy.observe({.rows = 1, .decoding = 1}, 104, {&verified, 1});
+  }
+  EXPECT_LT(depth(5, 5), before);
+  EXPECT_GT(depth(5, 5), 0);
+  EXPECT_LT(policy.promise(0, 0, 3), 1.5);
+  EXPECT_GT(policy.promise(0, 1, 3), 1.5) << "another source";
 }
 
 TEST(DraftPolicy, TakesTheLikeliestOfAll) {

@@ -118,13 +118,6 @@ void SuffixSource::begin(std::string_view scope) {
   local_.open(scope_);
 }
 
-void SuffixSource::predict(std::span<const std::int32_t> tokens) {
-  VT_CHECK(known_ == 0, "{} tokens are known", known_);
-  for (const std::int32_t token : tokens) local_.add(token);
-  local_.close();
-  local_.open(scope_);
-}
-
 void SuffixSource::extend(std::span<const std::int32_t> tokens) {
   for (; known_ < tokens.size(); ++known_) local_.add(tokens[known_]);
 }

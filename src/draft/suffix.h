@@ -81,8 +81,6 @@ class SuffixSource : public DraftSource {
   std::size_t bytes() const override { return local_.bytes(); }
 
   void begin(std::string_view scope) override;
-  // What the caller believes the output to be ("prediction" in OpenAI's API). Before extend().
-  void predict(std::span<const std::int32_t> tokens);
   void extend(std::span<const std::int32_t> tokens) override;
   // The better of the sequence's own and the shared guesses; of equals its own.
   int draft(std::span<const std::int32_t> tokens, std::span<Guess> out) override;

@@ -93,18 +93,6 @@ TEST(Suffix, ItsOwnTextWinsWhenBothAreAsSure) {
       << "three of three are better than one of two";
 }
 
-TEST(Suffix, PredictionIsKnownText) {
-  SuffixSource source({}, nullptr);
-  source.begin("");
-  source.predict(range(50, 80));
-  EXPECT_EQ(drafted(source, Tokens{1, 2, 3} + range(50, 54)), range(54, 58));
-  EXPECT_EQ(drafted(source, Tokens{1, 2, 3} + range(50, 54) + Tokens{99} + range(55, 60)),
-            range(60, 65));
-  source.begin("");
-  source.predict({});
-  EXPECT_EQ(drafted(source, range(50, 54)), Tokens{});
-}
-
 TEST(Suffix, TheOldestAreForgotten) {
   SharedSuffixes shared(400'000);
   EXPECT_LE(shared.bytes(), 400'000u);

@@ -98,6 +98,8 @@ struct Account {
   LifeBook life;
   int pages = 0;                  // held at most at one time, over all cache groups
   int drafted = 0, accepted = 0;  // guesses that were computed; of these, those that were drawn
+  int drafts = 0;                 // steps with guesses
+  int predicted = 0, predicted_accepted = 0;  // of these guesses, those of Request::prediction
   int preemptions = 0;
   int recomputed_tokens = 0;  // computed again after preemptions
   int steps = 0;

@@ -14,7 +14,7 @@ void Batch::clear() {
   entries.clear(), scores.clear(), pools.clear(), copies.clear(), drawn.clear(), top.clear();
   absent.clear();
   tokens = forks = 0;
-  draft_ns = 0;
+  draft_ns = model_draft_ns = 0, charged_ns = 0;
 }
 
 }  // namespace vitrine

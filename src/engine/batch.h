@@ -78,8 +78,10 @@ struct Batch {
   std::vector<Absent> absent;
   int tokens = 0;  // rows
   int forks = 0;
-  std::int64_t draft_ns = 0;  // guessing took
-  int flight = -1;            // which of the steps in flight it is, for the runner and the scorer
+  // Guessing took, a model's part of it, and what the step is charged with (engine/speculator.h).
+  std::int64_t draft_ns = 0, model_draft_ns = 0;
+  double charged_ns = 0;
+  int flight = -1;  // which of the steps in flight it is, for the runner and the scorer
   int rows_run = 0, scores_run = 0;  // rows computed and scored, padding included
 
   bool empty() const { return entries.empty(); }

@@ -251,5 +251,39 @@ TEST(Constraints, SequencesWithAndWithoutShareABatch) {
   EXPECT_GE(text_of(*bound).size(), 8u);
 }
 
+// The draft follows constraints and budgets by copies: the target as its own draft is always right, and no answer
+// is another one.
+TEST(Constraints, HoldUnderADraftModel) {
+  EngineOptions o = options(3);
+  auto plain = make_engine(o);
+  o.spec = SpecMode::kDraft, o.spec_always = true;
+  o.draft.file = model(false);
+  auto drafts = make_engine(o);
+  const auto schema = of_schema(kSchema), regex = of_regex("(ab|cde)*[0-9]{3}-");
+  for (int i = 0; i < 12; ++i) {
+    Request r = request(i, 30, 90, i % 2 ? 0.8 : 0);
+    r.ignore_eos = false;
+    if (i % 3 == 0) r.constraint = schema;
+    if (i % 3 == 1) r.constraint = regex;
+    if (i % 3 == 2)
+      r.reasoning = ReasoningBudget{.tokens = 9, .begin = {11}, .end = {12, 13}, .inside = true};
+    r.choices = i % 4 == 0 ? 3 : 1;
+    auto expected = *plain->submit_choices(r);
+    drain(*plain);
+    auto got = *drafts->submit_choices(r);
+    drain(*drafts);
+    for (std::size_t c = 0; c < got.size(); ++c) {
+      EXPECT_EQ(tokens_of(*got[c]), tokens_of(*expected[c])) << "request " << i;
+      const Finish &a = got[c]->wait(), &b = expected[c]->wait();
+      EXPECT_EQ(a.reason, b.reason);
+      EXPECT_EQ(a.stop_token, b.stop_token);
+      EXPECT_EQ(a.account.usage.completion_tokens, b.account.usage.completion_tokens);
+      EXPECT_GT(a.account.drafted, 0);
+      // Where nothing can follow, the last guess saves no token.
+      EXPECT_LE(a.account.drafted, a.account.accepted + 1) << "request " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrine

@@ -32,13 +32,14 @@ DrawSpec DrawState::spec(int position) const {
           logprobs};
 }
 
-DrawState::Next DrawState::next(int position) {
+DrawState::Next DrawState::next(int position, ConstraintMatcher* constraint,
+                                const ReasoningLimit* limit) const {
   Next out{.spec = spec(position), .mask = nullptr};
   const bool early = position + 1 - prompt < min_tokens;
   if (early) out.spec.banned = bans;
-  if (matcher) {
-    out.mask = matcher->mask();
-    const bool may_end = matcher->may_end();
+  if (constraint != nullptr) {
+    out.mask = constraint->mask();
+    const bool may_end = constraint->may_end();
     out.complete = !out.mask->any && may_end;
     if (out.complete) return out;
     if (!out.mask->any) {
@@ -49,7 +50,7 @@ DrawState::Next DrawState::next(int position) {
     if (!may_end && !early) out.spec.banned = ends;
     if (may_end && !early) out.spec.also_allowed = ends;
   }
-  if (reasoning) out.spec.forced = reasoning->forced();
+  if (limit != nullptr) out.spec.forced = limit->forced();
   return out;
 }
 

@@ -29,7 +29,11 @@ struct DrawState {
     LogitsStatus status = LogitsStatus::kOk;         // kBarred: no token may follow
   };
   DrawSpec spec(int position) const;
-  Next next(int position);
+  Next next(int position) {
+    return next(position, matcher ? &*matcher : nullptr, reasoning ? &*reasoning : nullptr);
+  }
+  // The same where these are (null: there is none): copies that are ahead by guesses.
+  Next next(int position, ConstraintMatcher* constraint, const ReasoningLimit* limit) const;
   // Advances by a token that was drawn; the history has it already. False: the constraint does not
   // allow it.
   bool accept(std::int32_t token);

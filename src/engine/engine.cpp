@@ -24,7 +24,7 @@ struct Engine::Parts {
       : loaded(std::move(model)),
         records(loaded->plan.sequences, loaded->plan.trace_bytes),
         recorder(records.log(), records.epoch()),
-        scheduler(loaded->plan, loaded->options),
+        scheduler(loaded->plan, loaded->options, loaded->draft.get()),
         admission(loaded->plan, loaded->info, scheduler.hasher(),
                   loaded->file->generation().eos_ids),
         stepper(*loaded, scheduler, books, records) {

@@ -79,9 +79,22 @@ void Ledger::ran(const Batch& batch, const StepRecord& r) {
 void Ledger::speculated(Account& a, const BatchEntry& entry) {
   const int drafted = entry.draws - 1, accepted = entry.tokens - 1;
   if (drafted <= 0) return;
-  a.drafted += drafted;
+  a.drafted += drafted, ++a.drafts;
+  if (entry.sequence->draft_source == GuessSource::kPrediction)
+    a.predicted += drafted, a.predicted_accepted += std::max(0, accepted);
   ++metrics_.drafts, metrics_.drafted_tokens += static_cast<std::uint64_t>(drafted);
   for (int i = 0; i < accepted; ++i) ++a.accepted, ++metrics_.accepted_by_place[i];
+}
+
+void Ledger::guessed(const StepRecord& r) {
+  for (const SourceShare& from : r.by_source) {
+    Metrics::Guesses& to = metrics_.by_source[static_cast<int>(from.source)];
+    to.drafts += static_cast<std::uint64_t>(from.drafts);
+    to.drafted += static_cast<std::uint64_t>(from.drafted);
+    to.accepted += static_cast<std::uint64_t>(from.accepted);
+    to.seconds += 1e-9 * static_cast<double>(from.draft_ns);
+    to.lost_seconds += 1e-9 * static_cast<double>(from.lost_ns);
+  }
 }
 
 void Ledger::charge(Sequence* s, const StepEntry& e) {

@@ -25,6 +25,8 @@ class Ledger {
   void wall_from(std::int64_t ns) { wall_from_ = ns; }
   // A batch has run; its record is complete but for the time of committing.
   void ran(const Batch& batch, const StepRecord& record);
+  // What came of the guesses of a step, by source.
+  void guessed(const StepRecord& record);
   // Its share of the step that was committed last. `s` is null when it has ended in that step.
   void charge(Sequence* s, const StepEntry& entry);
   void settled();  // all of them are charged

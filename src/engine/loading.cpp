@@ -1,6 +1,7 @@
 #include "engine/loading.h"
 
 #include "base/draw_weight.h"
+#include "base/log.h"
 #include "engine/planning.h"
 #include "models/model.h"
 
@@ -37,6 +38,10 @@ Status choose_spec(EngineOptions& options, const Backend& backend) {
                       "with cpu and ref",
                       spec_mode_name(options.spec), backend.name());
   options.spec = SpecMode::kOff;
+  if (options.draft.file != nullptr)
+    LogLine(LogLevel::kWarn, "the draft model is not used")
+        .field("draft", options.draft.file->path())
+        .field("why", fmt::format("the backend {} queues its steps", backend.name()));
   return Ok{};
 }
 
@@ -56,6 +61,10 @@ Result<std::unique_ptr<LoadedModel>> load_onto(std::unique_ptr<Backend> backend,
     return make_error(ErrorCode::kUnsupported,
                       "a vocabulary of {} tokens; sampling takes at most {}", info.vocab,
                       kMaxVocab);
+  // The draft model's tables first: those that steps are fed from are the last ones made.
+  if (options.drafts()) {
+    VT_TRY(out->draft, DraftModel::create(options, *out->backend, out->plan.draft.front()));
+  }
   ModelOptions model_options{options.step_tokens, out->plan.context, options.progress};
   VT_TRY(out->model, load_model(*file, *out->backend, model_options));
   VT_TRY(out->scorer,

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "engine/draft_model.h"
 #include "engine/info.h"
 #include "engine/memory_plan.h"
 #include "engine/options.h"
@@ -22,6 +23,7 @@ struct LoadedModel {
   EngineInfo info;
   DType matmul_type = DType::kF32;  // of most of the weights
   std::unique_ptr<Backend> backend;
+  std::unique_ptr<DraftModel> draft;  // null: none
   std::unique_ptr<Model> model;
   std::unique_ptr<Scorer> scorer;
   std::unique_ptr<Runner> runner;

@@ -28,9 +28,13 @@ struct MemoryPlan {
   std::int64_t spec_bytes = 0;   // what guesses are made of, likewise
   std::int64_t kv_bytes_per_token = 0;  // of one position in all layers
   std::vector<CacheGroup> groups;
-  std::vector<int> group_of;  // by layer
-  int spare_pages = 0;        // of each group, beyond the pool: where padding rows write
-  std::int64_t total() const { return packed_bytes + activation_bytes + kv_bytes; }
+  std::vector<int> group_of;      // by layer
+  int spare_pages = 0;            // of each group, beyond the pool: where padding rows write
+  std::vector<MemoryPlan> draft;  // of the draft model; empty: none
+  std::int64_t total() const {
+    const std::int64_t own = packed_bytes + activation_bytes + kv_bytes;
+    return draft.empty() ? own : own + draft.front().total();
+  }
 };
 
 }  // namespace vitrine

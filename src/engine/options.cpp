@@ -19,6 +19,8 @@ Status check_options(const EngineOptions& o) {
   VT_RETURN_IF_ERROR(within("time of a mixed step", o.mixed_step_ms, Ranges::mixed_step_ms));
   VT_RETURN_IF_ERROR(within("MiB of the step log", o.trace_mib, Ranges::trace_mib));
   VT_RETURN_IF_ERROR(within("guesses of a sequence", o.spec_tokens, Ranges::spec_tokens));
+  if (o.spec == SpecMode::kDraft && o.draft.file == nullptr)
+    return make_error(ErrorCode::kInvalid, "speculation: found draft without a draft model");
   VT_RETURN_IF_ERROR(within("MiB for guesses", o.spec_mib, Ranges::spec_mib));
   VT_RETURN_IF_ERROR(within("step tokens", o.step_tokens, Ranges::step_tokens));
   VT_RETURN_IF_ERROR(within("page size", o.page_size, Ranges::page_size));
@@ -33,12 +35,12 @@ Status check_options(const EngineOptions& o) {
 namespace {
 
 constexpr SpecMode kSpecModes[] = {SpecMode::kAuto, SpecMode::kOff, SpecMode::kNgram,
-                                   SpecMode::kSuffix};
+                                   SpecMode::kSuffix, SpecMode::kDraft};
 
 }  // namespace
 
 const char* spec_mode_name(SpecMode mode) {
-  static constexpr const char* kNames[] = {"auto", "off", "ngram", "suffix"};
+  static constexpr const char* kNames[] = {"auto", "off", "ngram", "suffix", "draft"};
   return kNames[static_cast<int>(mode)];
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,11 +19,20 @@ enum class Policy { kContinuous, kStatic };
 const char* policy_name(Policy policy);
 
 // Where guesses for the next tokens come from (speculative decoding). kAuto: the best that there is for the model
-// and the backend; the others are an error where they cannot be.
-enum class SpecMode { kAuto, kOff, kNgram, kSuffix };
+// and the backend (a draft model beside texts, if one is given); the others are an error where they cannot be.
+enum class SpecMode { kAuto, kOff, kNgram, kSuffix, kDraft };
 const char* spec_mode_name(SpecMode mode);
 std::optional<SpecMode> spec_mode(std::string_view name);
 inline constexpr int kMostGuesses = 16;  // for a sequence and step
+
+class ModelFile;
+
+// A smaller model that guesses (SpecMode::kDraft and kAuto).
+struct DraftOptions {
+  std::shared_ptr<const ModelFile> file;  // null: none
+  // Token ids below it mean the same to both models; others are never guessed. 0: all that both have.
+  int ids = 0;
+};
 
 struct EngineOptions {
   std::string backend = "auto";
@@ -48,7 +58,8 @@ struct EngineOptions {
   int mixed_step_ms = 250;    // about how long prefill may take beside decoding; 0: no limit
   bool prefix_cache = true;
   SpecMode spec = SpecMode::kOff;
-  int spec_tokens = 8;       // guesses for a sequence and step, at most
+  int spec_tokens = 8;  // guesses for a sequence and step, at most
+  DraftOptions draft;
   int spec_mib = 64;         // for what the guesses are made of
   bool spec_always = false;  // guesses are computed whatever they cost (tests)
   int trace_mib = 32;        // for the log of the last steps; 0: none
@@ -56,6 +67,11 @@ struct EngineOptions {
       false;  // changes of pages are told at any time, not only while somebody watches
   bool poison_pages = false;  // fill pages with NaN when they are taken (tests)
   std::function<void(std::int64_t bytes)> progress;
+
+  // There is a draft model to load.
+  bool drafts() const {
+    return draft.file != nullptr && (spec == SpecMode::kDraft || spec == SpecMode::kAuto);
+  }
 };
 inline constexpr int kDefaultContext = 4096;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/draft_model.h"
 #include "engine/records.h"
 #include "kernels/counting.h"
 #include "models/model.h"
@@ -19,11 +20,18 @@ BackendOptions backend_options(const EngineOptions& o) {
 Status check_memory(const MemoryPlan& plan, const Device& device) {
   std::optional<std::int64_t> free = device.free_memory();
   if (!free || plan.total() <= *free) return Ok{};
+  std::string draft;
+  if (!plan.draft.empty()) {
+    const MemoryPlan& d = plan.draft.front();
+    draft = fmt::format(", draft model {}: weights {}, KV {}, activations {}", d.total() >> 20,
+                        d.packed_bytes >> 20, d.kv_bytes >> 20, d.activation_bytes >> 20);
+  }
   return make_error(ErrorCode::kTooLarge,
-                    "the plan needs {} MiB (weights {}, KV {}, activations {}), {} MiB are free; a "
-                    "smaller --ctx or fewer --sequences need less",
+                    "the plan needs {} MiB (weights {}, KV {}, activations {}{}), {} MiB are free; "
+                    "a smaller --ctx or fewer --sequences need less{}",
                     plan.total() >> 20, plan.packed_bytes >> 20, plan.kv_bytes >> 20,
-                    plan.activation_bytes >> 20, *free >> 20);
+                    plan.activation_bytes >> 20, draft, *free >> 20,
+                    draft.empty() ? "" : ", and --spec suffix needs no draft model");
 }
 
 Result<int> choose_context(const EngineOptions& options, int model_context) {
@@ -65,8 +73,8 @@ Result<MemoryPlan> plan_cache(const Model& model, const Device& device,
   plan.page_size = options.page_size;
   plan.kv_dtype = options.kv_dtype;
   plan.trace_bytes = static_cast<std::int64_t>(options.trace_mib) << 20;
-  plan.spec_bytes =
-      options.spec == SpecMode::kOff ? 0 : static_cast<std::int64_t>(options.spec_mib) << 20;
+  const bool texts = options.spec != SpecMode::kOff && options.spec != SpecMode::kDraft;
+  plan.spec_bytes = !texts ? 0 : static_cast<std::int64_t>(options.spec_mib) << 20;
   plan.spare_pages = device.asynchronous() ? 1 : 0;
   plan.packed_bytes = model.totals().packed_bytes;
   // The runner adds hidden states and a slice of logits, which it may have to copy to the host.
@@ -132,6 +140,24 @@ Status check_log(const EngineOptions& options) {
                     options.trace_mib, least, options.sequences);
 }
 
+// The draft model's, beside a model with this context. It follows the target's sizes.
+Result<MemoryPlan> plan_draft(const Model& draft, const Device& device,
+                              const EngineOptions& options, int context) {
+  const EngineOptions own = DraftModel::plan_options(options, context, draft.info().context);
+  VT_TRY(MemoryPlan plan, plan_cache(draft, device, own, own.context));
+  for (const TensorInfo& t : options.draft.file->tensors())
+    plan.file_bytes += static_cast<std::int64_t>(t.data.size());
+  return plan;
+}
+
+// An error says that it is about the draft model.
+Result<std::unique_ptr<Model>> count_draft(const EngineOptions& options, Device& counting) {
+  auto model = load_model(*options.draft.file, counting,
+                          {.max_tokens = DraftModel::kRows, .context = 0, .progress = {}});
+  if (model.ok()) return model;
+  return make_error(model.error().code, "the draft model: {}", model.error().message);
+}
+
 }  // namespace
 
 Result<MemoryPlan> plan_memory(const ModelFile& file, const Device& device, EngineOptions& options,
@@ -143,15 +169,32 @@ Result<MemoryPlan> plan_memory(const ModelFile& file, const Device& device, Engi
       .max_tokens = options.step_tokens, .context = options.context, .progress = {}};
   VT_TRY(auto model, load_model(file, counting, model_options));
   VT_TRY(int context, choose_context(options, model->info().context));
+  CountingDevice beside(device);
+  std::unique_ptr<Model> draft;
+  if (options.drafts()) {
+    VT_TRY(draft, count_draft(options, beside));
+    const int shared = std::min(model->info().vocab, draft->info().vocab);
+    options.draft.ids = options.draft.ids > 0 ? std::min(options.draft.ids, shared) : shared;
+  }
   if (options.sequences == 0) {
     EngineOptions one = options;
     one.sequences = 1;
     VT_TRY(MemoryPlan probe, plan_cache(*model, device, one, context));
+    if (draft) {
+      VT_TRY(const MemoryPlan second, plan_draft(*draft, device, one, context));
+      probe.packed_bytes += second.packed_bytes;
+      probe.activation_bytes += second.activation_bytes;
+      probe.kv_bytes_per_token += second.kv_bytes_per_token;
+    }
     std::int64_t free = device.free_memory().value_or(std::int64_t{4} << 30);
     choose_sizes(options, free - probe.packed_bytes - probe.activation_bytes,
                  probe.kv_bytes_per_token, context);
   }
   VT_TRY(MemoryPlan plan, plan_cache(*model, device, options, context));
+  if (draft) {
+    VT_TRY(MemoryPlan second, plan_draft(*draft, device, options, context));
+    plan.draft.push_back(std::move(second));
+  }
   VT_RETURN_IF_ERROR(check_log(options));
   for (const TensorInfo& t : file.tensors())
     plan.file_bytes += static_cast<std::int64_t>(t.data.size());

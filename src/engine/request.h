@@ -68,6 +68,8 @@ struct Request {
   // Unread tokens at which the sequence pauses until its reader has caught up; 0: never.
   int max_backlog = 0;
   bool speculative = true;  // its next tokens may be guessed, where the engine does that
+  // What the caller believes the answer to be, for guesses; null: nothing.
+  std::shared_ptr<const std::vector<std::int32_t>> prediction;
   // Called by the engine thread when there is something new to read. Must not block or throw.
   std::function<void()> on_ready;
 };

@@ -24,19 +24,20 @@ std::int64_t widest_table(const MemoryPlan& plan) {
 }  // namespace
 
 Result<std::unique_ptr<Runner>> Runner::create(Model& model, Backend& backend, Scorer& scorer,
-                                               const MemoryPlan& plan, int step_tokens) {
-  std::unique_ptr<Runner> runner(new Runner(model, backend, scorer, plan, step_tokens));
+                                               const MemoryPlan& plan, int step_tokens, int which) {
+  std::unique_ptr<Runner> runner(new Runner(model, backend, scorer, plan, step_tokens, which));
   VT_RETURN_IF_ERROR(runner->allocate());
   return runner;
 }
 
 Runner::Runner(Model& model, Backend& backend, Scorer& scorer, const MemoryPlan& plan,
-               int step_tokens)
+               int step_tokens, int which)
     : model_(model),
       b_(backend),
       scorer_(scorer),
       plan_(plan),
       step_tokens_(step_tokens),
+      which_(which),
       async_(backend.asynchronous()) {}
 
 Status Runner::allocate() {
@@ -219,7 +220,8 @@ void Runner::run(Batch& batch, std::uint64_t step, bool follows) {
 void Runner::compute() {
   if (!replayable_) return forward_and_score();
   // Draws go to the memory of the flight, so that it is part of what is replayed.
-  auto key = (static_cast<std::uint64_t>(T_) << 32) + (static_cast<std::uint64_t>(B_) << 8) +
+  auto key = (static_cast<std::uint64_t>(which_) << 60) + (static_cast<std::uint64_t>(T_) << 32) +
+             (static_cast<std::uint64_t>(B_) << 8) +
              (static_cast<std::uint64_t>(batch_->flight) << 1) + (scorer_.greedy() ? 1 : 0);
   b_.repeat(key, [this] { forward_and_score(); });
   scorer_.fetch(*batch_);

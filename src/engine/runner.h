@@ -19,9 +19,11 @@ namespace vitrine {
 
 class Runner {
  public:
-  // All arguments must outlive it.
+  // All arguments must outlive it. `which`: of the runners on this backend, so that what one records is not
+  // replayed for another.
   static Result<std::unique_ptr<Runner>> create(Model& model, Backend& backend, Scorer& scorer,
-                                                const MemoryPlan& plan, int step_tokens);
+                                                const MemoryPlan& plan, int step_tokens,
+                                                int which = 0);
 
   // Fills the pages that the batch is the first to write to with NaN (EngineOptions::poison_pages).
   void poison(const Batch& batch);
@@ -31,7 +33,8 @@ class Runner {
   StepTimes wait(const Batch& batch) { return b_.wait(tickets_[batch.flight]); }
 
  private:
-  Runner(Model& model, Backend& backend, Scorer& scorer, const MemoryPlan& plan, int step_tokens);
+  Runner(Model& model, Backend& backend, Scorer& scorer, const MemoryPlan& plan, int step_tokens,
+         int which);
   Status allocate();
   void fill(const Batch& batch);
   void pad();
@@ -47,6 +50,7 @@ class Runner {
   Scorer& scorer_;
   const MemoryPlan& plan_;
   const int step_tokens_;
+  const int which_;
   const bool async_;
   std::vector<Buffer> buffers_;
 

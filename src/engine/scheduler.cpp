@@ -26,11 +26,11 @@ static_assert(static_cast<int>(CacheMiss::kNone) == static_cast<int>(MissKind::k
 
 }  // namespace
 
-Scheduler::Scheduler(const MemoryPlan& plan, const EngineOptions& options)
+Scheduler::Scheduler(const MemoryPlan& plan, const EngineOptions& options, ModelSource* guesses)
     : plan_(plan),
       options_(options),
       cache_(cache_groups(plan), plan.page_size),
-      speculator_(options, plan.sequences) {
+      speculator_(options, plan.sequences, guesses) {
   queue_.reserve(options.max_queue + plan.sequences);
   orphans_.reserve(options.max_queue + plan.sequences);
   for (int slot = plan.sequences - 1; slot >= 0; --slot) free_slots_.push_back(slot);
@@ -66,6 +66,13 @@ int Scheduler::mixed_rows() const {
                   options_.step_tokens);
 }
 
+// Rows of sequences that decode.
+int Scheduler::most_decoding(bool prefills) const {
+  if (!queue_.shared()) return options_.step_tokens;
+  const int rows = mixed_rows();
+  return prefills ? std::min((rows + 1) / 2, options_.step_tokens) : rows;
+}
+
 void Scheduler::plan(Batch& batch, Clock::time_point now) {
   batch.clear();
   settle_ = false;
@@ -78,11 +85,8 @@ void Scheduler::plan(Batch& batch, Clock::time_point now) {
     if (s->prefilling() && !s->finished && !s->paused()) prefills_.push_back(s.get());
   const int rows = mixed_rows(), half = (rows + 1) / 2;
   const bool shared = queue_.shared();
-  const int most = !shared             ? options_.step_tokens
-                   : prefills_.empty() ? rows
-                                       : std::min(half, options_.step_tokens);
-  if (speculator_.on()) guess(batch, most, prefills_.empty() ? 0 : rows);
-  plan_decode(batch, most);
+  if (speculator_.on()) speculator_.propose(running_, next_shape(), batch);
+  plan_decode(batch, most_decoding(!prefills_.empty()));
   // A long prompt must not hold up decoding.
   int budget = options_.step_tokens - batch.tokens;
   if (shared)
@@ -244,18 +248,25 @@ void Scheduler::seat(Sequence& s) {
 
 // ---- planning
 
-// Guesses for the sequences that decode in this step, of `most` rows for all of them. `prefill`: rows that prompts
-// may take beside them.
-void Scheduler::guess(Batch& batch, int most, int prefill) {
+void Scheduler::draft() {
+  if (speculator_.on()) speculator_.draft(running_, next_shape());
+}
+
+// The next step without guesses, by the sequences that run now.
+StepShape Scheduler::next_shape() const {
   StepShape shape;
-  for (const auto& s : running_)
-    shape.decoding += !s->prefilling() && !s->finished && s->slot >= 0 && !s->paused() &&
-                      !s->waits() && s->left() > 0;
-  shape.room = most - shape.decoding;
   int prompts = 0;
-  for (const Sequence* s : prefills_) prompts += s->prefill_end - s->scheduled;
-  shape.rows = shape.decoding + std::min(prefill, prompts);
-  batch.draft_ns = speculator_.propose(running_, shape);
+  bool prefills = false;
+  for (const auto& s : running_) {
+    if (s->finished || s->slot < 0 || s->paused()) continue;
+    if (s->prefilling())
+      prompts += s->prefill_end - s->scheduled, prefills = true;
+    else
+      shape.decoding += !s->waits() && s->left() > 0;
+  }
+  shape.room = most_decoding(prefills) - shape.decoding;
+  shape.rows = shape.decoding + std::min(mixed_rows(), prompts);
+  return shape;
 }
 
 // Guesses take no page from anybody: neither from a sequence nor from the cache.

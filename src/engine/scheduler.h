@@ -39,8 +39,12 @@ namespace vitrine {
 
 class Scheduler {
  public:
-  Scheduler(const MemoryPlan& plan, const EngineOptions& options);
+  // `guesses`: a model that guesses next tokens; null: none.
+  Scheduler(const MemoryPlan& plan, const EngineOptions& options, ModelSource* guesses = nullptr);
 
+  // Guesses for the step that is planned next. Without the books lock, since models may run for them; it changes
+  // nothing that others look at.
+  void draft();
   // A sequence for which there is no memory ends at once (kOutOfMemory).
   void add(std::unique_ptr<Sequence> sequence) noexcept;
   // Fills `batch` with the next step; empty when nothing can run now.
@@ -66,7 +70,7 @@ class Scheduler {
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
   Changes& changes() { return changes_; }
-  const Speculator& speculator() const { return speculator_; }
+  Speculator& speculator() { return speculator_; }
 
   // Ends everything that is left, with `reason`.
   void abort_all(FinishReason reason, std::string_view error) noexcept;
@@ -95,7 +99,8 @@ class Scheduler {
   void seat(Sequence& s);
   // Planning.
   int mixed_rows() const;
-  void guess(Batch& batch, int most, int prefill);
+  int most_decoding(bool prefills) const;
+  StepShape next_shape() const;
   void plan_decode(Batch& batch, int most);
   int guesses_with_room(const Sequence& s) const;
   void plan_prefill(Batch& batch, int budget);

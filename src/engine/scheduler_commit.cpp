@@ -33,7 +33,10 @@ void Scheduler::commit(const Batch& batch, StepRecord& record) {
     record.entries[i].kept = entry.computed() - entry.first;
     record.entries[i].drawn = static_cast<int>(s.tokens.size() - tokens);
   }
-  if (speculator_.on()) speculator_.observe(batch, record);
+  if (speculator_.on()) {
+    speculator_.observe(batch, record);
+    ledger_.guessed(record);
+  }
   {
     Stopwatch watch(ledger_.prefix_ns());
     for (Sequence* s : committed_) name_pages(*s);
@@ -149,6 +152,7 @@ void Scheduler::finish(Sequence& s, FinishReason reason, std::string_view error,
 
 void Scheduler::release(Sequence& s) {
   release_pages(s);
+  speculator_.left(s);
   if (s.slot >= 0) free_slots_.push_back(s.slot), by_slot_[s.slot] = nullptr;
   if (s.slot >= 0 && !s.finished) queue_.unseat(s);
   s.slot = -1;

@@ -132,6 +132,7 @@ Metrics Scheduler::metrics() const {
   Metrics out = ledger_.metrics();
   out.running = running();
   out.waiting = waiting();
+  out.speculates = speculator_.on() && speculator_.active();
   for (int g = 0; g < cache_.groups(); ++g) {
     const PagePool& pool = cache_.pool(g);
     out.evictions += pool.evictions();
@@ -164,6 +165,7 @@ void Scheduler::check_integrity() const {
     VT_CHECK(used == pool.used() && shared == pool.shared(), "group {}: {} used, {} shared", g,
              used, shared);
   }
+  speculator_.check_integrity();
   VT_CHECK(running_.size() + free_slots_.size() == static_cast<std::size_t>(plan_.sequences),
            "{} running, {} free slots", running_.size(), free_slots_.size());
   queue_.check(static_cast<int>(std::count_if(running_.begin(), running_.end(), [](const auto& s) {

@@ -134,18 +134,10 @@ void Scorer::collect_deferred(Batch& batch, const Flight& flight) {
   }
 }
 
-// The head over a slice of rows at a time.
 void Scorer::collect_now(Batch& batch) {
-  const auto rows = static_cast<std::int64_t>(batch.scores.size());
-  for (std::int64_t first = 0; first < rows; first += slice_rows_) {
-    const std::int64_t n = std::min<std::int64_t>(slice_rows_, rows - first);
-    Tensor logits = logits_.rows(n);
-    model_.head(b_, logits, hidden_.rows(first, n));
-    auto* values = static_cast<const float*>(b_.read(logits.data, n * vocab_ * 4, staging_.data()));
-    for (std::int64_t i = 0; i < n; ++i)
-      take_row(batch, batch.scores[first + i],
-               {values + i * vocab_, static_cast<std::size_t>(vocab_)}, false);
-  }
+  each_row(batch, [&](const ScoreRow& row, std::span<const float> logits) {
+    take_row(batch, row, logits, false);
+  });
 }
 
 void Scorer::take_row(Batch& batch, const ScoreRow& row, std::span<const float> logits,

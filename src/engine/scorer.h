@@ -12,6 +12,7 @@
 // the entry is starved, and the others do not notice.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <span>
@@ -57,6 +58,10 @@ class Scorer {
   // ---- when the step is through: tokens, statuses and embeddings go into the batch, its sequences
   // and their streams.
   void collect(Batch& batch);
+  // Instead, where nothing is drawn on a device and no row is reported: f(row, its logits) for each of
+  // batch.scores.
+  template <typename F>
+  void each_row(const Batch& batch, F f);
 
  private:
   // What is needed to collect a step that is through.
@@ -101,5 +106,26 @@ class Scorer {
   std::vector<float> staging_;
   Scratch scratch_;
 };
+
+template <typename F>
+void Scorer::each_row(const Batch& batch, F f) {
+  const Flight& flight = flights_[batch.flight];
+  const auto rows = static_cast<std::int64_t>(batch.scores.size());
+  const auto row_of = [&](const float* values, std::int64_t i) {
+    return std::span(values + i * vocab_, static_cast<std::size_t>(vocab_));
+  };
+  if (flight.deferred) {
+    for (std::int64_t i = 0; i < rows; ++i) f(batch.scores[i], row_of(flight.host_logits(), i));
+    return;
+  }
+  // The head over a slice of rows at a time.
+  for (std::int64_t first = 0; first < rows; first += slice_rows_) {
+    const std::int64_t n = std::min<std::int64_t>(slice_rows_, rows - first);
+    Tensor logits = logits_.rows(n);
+    model_.head(b_, logits, hidden_.rows(first, n));
+    auto* values = static_cast<const float*>(b_.read(logits.data, n * vocab_ * 4, staging_.data()));
+    for (std::int64_t i = 0; i < n; ++i) f(batch.scores[first + i], row_of(values, i));
+  }
+}
 
 }  // namespace vitrine

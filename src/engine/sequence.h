@@ -9,6 +9,7 @@
 #include "engine/draw_state.h"
 #include "engine/request.h"
 #include "kv/block_table.h"
+#include "trace/step_record.h"
 
 namespace vitrine {
 
@@ -25,6 +26,7 @@ struct Sequence : DrawState {
   // Guesses for the tokens that follow. The next step that decodes computes them beside the last
   // token; commit keeps the K and V of those that were drawn and empties it.
   std::vector<std::int32_t> draft;
+  GuessSource draft_source = GuessSource::kNgram;  // who made them
   int begun = 0;  // tokens of the output that were there from the start
   // Tokens to compute before the next one is drawn: the prompt, and after a preemption the output
   // so far too.

@@ -1,7 +1,9 @@
 #include "engine/speculator.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/log.h"
 #include "base/process_clock.h"
 
 namespace vitrine {
@@ -11,6 +13,11 @@ namespace {
 constexpr int kLearnedAtOnce = 256;
 // The part of the memory for outputs of sequences that have ended.
 constexpr std::size_t kSharedPart = 4;
+// Catching up with a prompt may take this part of the time that the tokens to come take without guesses,
+// and is charged over about so many steps.
+constexpr double kCatchUpPart = 0.1, kChargedOver = 64;
+// Half of the share of steps with guesses is forgotten after 22 steps.
+constexpr double kFadeUse = 1.0 / 32;
 
 std::size_t mib(int n) { return static_cast<std::size_t>(n) << 20; }
 
@@ -20,34 +27,39 @@ NgramOptions ngram_options(std::size_t bytes) {
   return out;
 }
 
+int index_of(GuessSource source) { return static_cast<int>(source); }
+
 }  // namespace
 
-Speculator::Speculator(const EngineOptions& options, int sequences)
-    : most_(options.spec_tokens), always_(options.spec_always) {
+Speculator::Speculator(const EngineOptions& options, int sequences, ModelSource* model)
+    : most_(options.spec_tokens), always_(options.spec_always), model_(model) {
   if (options.spec == SpecMode::kOff) return;
-  const bool suffix = options.spec != SpecMode::kNgram;
+  const bool ngram = options.spec == SpecMode::kNgram, text = options.spec != SpecMode::kDraft;
+  text_kind_ = ngram ? GuessSource::kNgram : GuessSource::kSuffix;
   const std::size_t all = mib(options.spec_mib);
-  if (suffix) shared_ = std::make_unique<SharedSuffixes>(all / kSharedPart);
-  const std::size_t left = all - (suffix ? shared_->bytes() : 0);
+  if (text && !ngram) shared_ = std::make_unique<SharedSuffixes>(all / kSharedPart);
+  const std::size_t left = all - (shared_ ? shared_->bytes() : 0);
   const int seats = std::min(sequences, kMostSeats);
   SuffixOptions own;
   own.local_bytes = std::min(own.local_bytes, left / static_cast<std::size_t>(seats));
-  const NgramOptions ngram = ngram_options(left / static_cast<std::size_t>(seats));
+  const NgramOptions lookup = ngram_options(left / static_cast<std::size_t>(seats));
   for (int i = 0; i < seats; ++i) {
     Seat& seat = seats_.emplace_back();
-    if (suffix)
-      seat.source = std::make_unique<SuffixSource>(own, shared_.get());
-    else
-      seat.source = std::make_unique<NgramSource>(ngram);
+    if (ngram)
+      seat.text = std::make_unique<NgramSource>(lookup);
+    else if (text)
+      seat.text = std::make_unique<SuffixSource>(own, shared_.get());
     seat.guesses.resize(static_cast<std::size_t>(most_));
+    seat.others.resize(static_cast<std::size_t>(most_));
   }
   policy_ = std::make_unique<DraftPolicy>(
       PolicyOptions{.seats = seats,
                     .max_guesses = most_,
-                    .sources = 1,
+                    .sources = kGuessSources,
                     .sizes = StepCost::default_sizes(options.step_tokens)});
   candidates_.reserve(seats_.size());
   drafting_.reserve(seats_.size());
+  wishes_.reserve(seats_.size());
   verified_.reserve(seats_.size());
 }
 
@@ -61,14 +73,23 @@ void Speculator::begin(const Sequence& s) {
   if (s.slot < 0 || s.slot >= static_cast<int>(seats_.size())) return;
   Seat& seat = seats_[s.slot];
   seat.sequence = s.id;
-  seat.learned = 0;
-  seat.source->begin(s.request.cache_salt);
+  seat.learned = seat.count = 0;
+  if (seat.text) seat.text->begin(s.request.cache_salt);
+  seat.prediction.expect(s.request.prediction, s.prompt);
   policy_->begin(s.slot);
+  if (model_ != nullptr && s.request.speculative) model_->begin(s);
+}
+
+void Speculator::left(const Sequence& s) {
+  if (model_ != nullptr) model_->left(s);
 }
 
 void Speculator::ended(const Sequence& s) {
-  if (Seat* seat = seat_of(s); seat != nullptr && s.request.speculative)
-    seat->source->finish(std::span(s.tokens).subspan(static_cast<std::size_t>(s.prompt)));
+  Seat* seat = seat_of(s);
+  if (seat == nullptr) return;
+  seat->prediction.expect(nullptr, 0);
+  if (seat->text && s.request.speculative)
+    seat->text->finish(std::span(s.tokens).subspan(static_cast<std::size_t>(s.prompt)));
 }
 
 // It draws a token in the next step, which the host knows before the one after it is planned.
@@ -81,52 +102,167 @@ bool Speculator::learn(const Sequence& s, Seat& seat) {
   const auto known = static_cast<int>(s.tokens.size());
   if (seat.learned == known) return true;
   seat.learned = std::min(known, seat.learned + kLearnedAtOnce);
-  seat.source->extend(std::span(s.tokens).first(static_cast<std::size_t>(seat.learned)));
+  const auto tokens = std::span(s.tokens).first(static_cast<std::size_t>(seat.learned));
+  if (seat.text) seat.text->extend(tokens);
+  seat.prediction.extend(tokens);
   return seat.learned == known;
 }
 
-// Its guesses, up to a token that would end it.
-int Speculator::guess(const Sequence& s, Seat& seat) {
-  const int most = std::min(most_, s.left() - 1);
-  const int found =
-      seat.source->draft(s.tokens, std::span(seat.guesses).first(static_cast<std::size_t>(most)));
-  for (int i = 0; i < found; ++i)
-    if (s.ends_with(seat.guesses[i].token)) return i;
-  return found;
+DraftCandidate Speculator::candidate(const Sequence& s, const Seat& seat) const {
+  return {.seat = s.slot,
+          .source = index_of(seat.source),
+          .guesses = std::span(seat.guesses).first(static_cast<std::size_t>(seat.count)),
+          .take = seat.count};
 }
 
-std::int64_t Speculator::propose(std::span<const std::unique_ptr<Sequence>> running,
-                                 StepShape shape) {
+// A source's guesses, up to a token that would end the sequence, if they promise more than those before.
+void Speculator::guess(const Sequence& s, Seat& seat, DraftSource& source, GuessSource kind) {
+  const int most = std::min(most_, s.left() - 1);
+  const int found =
+      source.draft(s.tokens, std::span(seat.others).first(static_cast<std::size_t>(most)));
+  int count = 0;
+  while (count < found && !s.ends_with(seat.others[count].token)) ++count;
+  const DraftCandidate other{
+      .seat = s.slot,
+      .source = index_of(kind),
+      .guesses = std::span(seat.others).first(static_cast<std::size_t>(count))};
+  if (count == 0 ||
+      (seat.count > 0 && policy_->promise(other) <= policy_->promise(candidate(s, seat))))
+    return;
+  std::swap(seat.guesses, seat.others);
+  seat.source = kind, seat.count = count;
+}
+
+void Speculator::guess(const Sequence& s, Seat& seat) {
+  guess(s, seat, seat.prediction, GuessSource::kPrediction);
+  if (seat.text) guess(s, seat, *seat.text, text_kind_);
+}
+
+// Whether the sequence will write enough for the time that catching up with it takes.
+bool Speculator::pays(const ModelSource::Wish& wish, int behind, double token_ns) const {
+  return always_ || model_->pass_ns(behind) <= kCatchUpPart * wish.sequence->left() * token_ns;
+}
+
+// For those of wishes_ for which it promises more than what they have.
+void Speculator::draft_by_model(const StepShape& shape) {
+  candidates_.clear();
+  const double token = policy_->token_ns(shape);
+  int rows = 0;
+  std::erase_if(wishes_, [&](const ModelSource::Wish& w) {
+    const int slot = w.sequence->slot, behind = model_->behind(*w.sequence);
+    const Seat& seat = seats_[slot];
+    const int model = index_of(GuessSource::kDraft);
+    if (behind < 0 || !pays(w, behind, token)) return true;
+    if (seat.count > 0 && policy_->promise(candidate(*w.sequence, seat)) >=
+                              policy_->promise(slot, model, static_cast<int>(w.guesses.size())))
+      return true;
+    candidates_.push_back({.seat = slot, .source = model, .guesses = {}});
+    rows += std::min(behind, 2);
+    return false;
+  });
+  const int sequences = static_cast<int>(wishes_.size());
+  if (sequences == 0) return;
+  const double pass = model_->pass_ns(sequences);
+  const int depth = always_ ? most_
+                            : policy_->depth(shape, candidates_,
+                                             {.first_ns = model_->pass_ns(rows), .next_ns = pass});
+  if (depth == 0) return;
+  std::int64_t start = process_ns();
+  if (model_->catch_up(wishes_, kLearnedAtOnce) > 0)
+    debt_ns_ += static_cast<double>(process_ns() - start);
+  const std::int64_t caught = process_ns();
+  for (ModelSource::Wish& w : wishes_)
+    w.guesses = w.guesses.first(std::min(w.guesses.size(), static_cast<std::size_t>(depth)));
+  // A guess that saves less than its row and its pass take is not made. Sources may be surer than they say.
+  const double least =
+      always_ ? 0 : 0.5 * (policy_->row_ns(shape, sequences) + pass / sequences) / token;
+  model_->draft(wishes_, static_cast<float>(least));
+  model_ns_ = process_ns() - start;
+  took_ns_ -= caught - start;
+  for (const ModelSource::Wish& w : wishes_) {
+    if (w.count == 0) continue;
+    Seat& seat = seats_[w.sequence->slot];
+    std::swap(seat.guesses, seat.others);
+    seat.source = GuessSource::kDraft, seat.count = w.count;
+  }
+}
+
+void Speculator::draft(std::span<const std::unique_ptr<Sequence>> running, const StepShape& shape) {
   for (const auto& s : running)
-    if (s->in_flight == 0) s->draft.clear();
-  if (!always_ && !policy_->drafts()) return 0;
+    if (Seat* seat = seat_of(*s); seat != nullptr && s->in_flight == 0) seat->count = 0;
+  took_ns_ = model_ns_ = 0;
+  charged_ns_ = 0;
+  wanted_ = true;
+  if (!always_ && !policy_->drafts()) return;
   const std::int64_t start = process_ns();
-  candidates_.clear(), drafting_.clear();
+  bool any = false;  // of guesses that cost nothing
+  wishes_.clear();
   for (const auto& s : running) {
     Seat* seat = seat_of(*s);
     if (seat == nullptr || !s->request.speculative || s->finished) continue;
-    if (!learn(*s, *seat) || !ready(*s)) continue;
-    const int count = guess(*s, *seat);
-    if (count == 0) continue;
-    candidates_.push_back(
-        {.seat = s->slot,
-         .guesses = std::span(seat->guesses).first(static_cast<std::size_t>(count)),
-         .take = count});
+    const bool learned = learn(*s, *seat);
+    if (!ready(*s)) continue;
+    if (learned) guess(*s, *seat);
+    any = any || seat->count > 0;
+    if (model_ == nullptr) continue;
+    const int most = std::min(most_, s->left() - 1);
+    wishes_.push_back({s.get(), std::span(seat->others).first(static_cast<std::size_t>(most))});
+  }
+  if (model_ != nullptr && !wishes_.empty()) draft_by_model(shape);
+  wanted_ = !wishes_.empty() || any;
+  const double debt = debt_ns_ / kChargedOver;
+  debt_ns_ -= debt;
+  // took_ns_ is minus what catching up took: that is charged bit by bit.
+  charged_ns_ = static_cast<double>(process_ns() - start + took_ns_) + debt;
+  took_ns_ = process_ns() - start;
+  if (shared_) shared_->learn(kLearnedAtOnce);
+}
+
+void Speculator::propose(std::span<const std::unique_ptr<Sequence>> running, StepShape shape,
+                         Batch& batch) {
+  const std::int64_t start = process_ns();
+  candidates_.clear(), drafting_.clear();
+  for (const auto& s : running) {
+    if (s->in_flight > 0) continue;
+    s->draft.clear();
+    const Seat* seat = seat_of(*s);
+    if (seat == nullptr || seat->count == 0 || s->finished) continue;
+    candidates_.push_back(candidate(*s, *seat));
     drafting_.push_back(s.get());
   }
-  shape.drafting_ns = static_cast<double>(process_ns() - start);
+  shape.drafting_ns = charged_ns_;
   if (!always_) policy_->plan(shape, candidates_);
-  for (std::size_t i = 0; i < candidates_.size(); ++i)
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    drafting_[i]->draft_source = static_cast<GuessSource>(candidates_[i].source);
     for (int k = 0; k < candidates_[i].take; ++k)
       drafting_[i]->draft.push_back(candidates_[i].guesses[k].token);
-  if (shared_) shared_->learn(kLearnedAtOnce);
-  return process_ns() - start;
+  }
+  const std::int64_t took = process_ns() - start;
+  batch.draft_ns = took_ns_ + took;
+  batch.model_draft_ns = model_ns_;
+  batch.charged_ns = charged_ns_ + static_cast<double>(took);
+}
+
+// By source: what making the guesses took, their part of what the step took beyond one without, less what
+// the right ones saved.
+void Speculator::charge(const Batch& batch, const StepShape& shape, StepRecord& record) {
+  const double plain = policy_->plain_ns(shape), token = policy_->token_ns(shape);
+  const auto wall = static_cast<double>(record.forward_ns + record.sample_ns);
+  const double more = record.drafted > 0 ? (wall - plain) / record.drafted : 0;
+  const std::int64_t model = seats_.front().text ? batch.model_draft_ns : batch.draft_ns;
+  if (model > 0) record.by_source.of(GuessSource::kDraft).draft_ns = model;
+  if (model < batch.draft_ns) record.by_source.of(text_kind_).draft_ns = batch.draft_ns - model;
+  for (SourceShare& share : record.by_source)
+    if (plain > 0)
+      share.lost_ns =
+          share.draft_ns + static_cast<std::int64_t>(share.drafted * more - share.accepted * token);
 }
 
 void Speculator::observe(const Batch& batch, StepRecord& record) {
   verified_.clear();
   record.drafted = record.accepted = 0;
-  StepShape shape{.rows = batch.tokens, .drafting_ns = static_cast<double>(batch.draft_ns)};
+  record.by_source = {};
+  StepShape shape{.rows = batch.tokens, .drafting_ns = batch.charged_ns};
   for (const BatchEntry& e : batch.entries) {
     if (e.prefill || e.draws == 0) continue;
     ++shape.decoding;
@@ -134,21 +270,44 @@ void Speculator::observe(const Batch& batch, StepRecord& record) {
     const int guesses = e.draws - 1, right = std::max(0, e.tokens - 1);
     shape.rows -= guesses;
     record.drafted += guesses, record.accepted += right;
-    if (Seat* seat = seat_of(*e.sequence))
-      verified_.push_back(
-          {.seat = e.sequence->slot,
-           .guesses = std::span(seat->guesses).first(static_cast<std::size_t>(guesses)),
-           .accepted = right,
-           .ended = e.sequence->finished});
+    Seat* seat = seat_of(*e.sequence);
+    if (seat == nullptr) continue;
+    const GuessSource source = e.sequence->draft_source;
+    SourceShare& share = record.by_source.of(source);
+    ++share.drafts, share.drafted += guesses, share.accepted += right;
+    verified_.push_back(
+        {.seat = e.sequence->slot,
+         .source = index_of(source),
+         .guesses = std::span(seat->guesses).first(static_cast<std::size_t>(guesses)),
+         .accepted = right,
+         .ended = e.sequence->finished});
   }
-  const auto ns = static_cast<double>(record.forward_ns + record.sample_ns);
   record.draft_ns = batch.draft_ns;
+  charge(batch, shape, record);
+  const auto ns = static_cast<double>(record.forward_ns + record.sample_ns);
   record.spec_lost_ns = static_cast<std::int64_t>(policy_->observe(shape, ns, verified_));
+  if (shape.decoding == 0 || !wanted_ || always_) return;
+  use_ += kFadeUse * ((record.drafted > 0) - use_);
+  const bool active = active_ ? use_ > 0.05 : use_ > 0.5;
+  if (active != std::exchange(active_, active)) told_ = false;
+}
+
+void Speculator::tell() {
+  if (std::exchange(told_, true)) return;
+  if (active_) {
+    LogLine(LogLevel::kInfo, "speculation is on again");
+    return;
+  }
+  const bool load = policy_->ledger().on();
+  LogLine(LogLevel::kInfo, "speculation rests: it would make steps slower")
+      .field("why", std::string_view(load ? "guesses are not worth their rows under this load"
+                                          : "too many guesses were wrong"));
 }
 
 std::int64_t Speculator::bytes() const {
   std::size_t out = shared_ ? shared_->bytes() : 0;
-  for (const Seat& seat : seats_) out += seat.source->bytes();
+  for (const Seat& seat : seats_)
+    if (seat.text) out += seat.text->bytes();
   return static_cast<std::int64_t>(out);
 }
 

@@ -111,6 +111,13 @@ struct Metrics {
   // Speculation: sequences with guesses in a step, guesses computed, and drawn by their place in the draft.
   std::uint64_t drafts = 0, drafted_tokens = 0;
   std::array<std::uint64_t, kMostGuesses> accepted_by_place{};
+  struct Guesses {  // of one source
+    std::uint64_t drafts = 0, drafted = 0, accepted = 0;
+    double seconds = 0;       // making them
+    double lost_seconds = 0;  // against what the tokens take without; below 0: won
+  };
+  std::array<Guesses, kGuessSources> by_source{};
+  bool speculates = false;                               // most steps carry guesses
   std::array<std::uint64_t, kFinishReasons> finished{};  // by FinishReason
   int running = 0, waiting = 0;                          // now
   double kv_usage = 0;                                   // share of pages in use, fullest group

@@ -45,6 +45,8 @@ void Stepper::abandon() noexcept {
 
 bool Stepper::plan(Flight& flight) {
   const std::int64_t start = process_ns();
+  scheduler_.draft();
+  scheduler_.speculator().tell();
   std::lock_guard lock(books_);
   if (!follows_ && in_flight_.size() == 1) scheduler_.ledger().wall_from(wall_from_ = start);
   records_.look(scheduler_.changes(), start);

@@ -20,7 +20,7 @@ class EngineParts {
   explicit EngineParts(std::unique_ptr<LoadedModel> loaded)
       : loaded_(std::move(loaded)),
         records_(loaded_->plan.sequences, loaded_->plan.trace_bytes),
-        scheduler_(loaded_->plan, loaded_->options),
+        scheduler_(loaded_->plan, loaded_->options, loaded_->draft.get()),
         admission_(loaded_->plan, loaded_->info, scheduler_.hasher(),
                    loaded_->file->generation().eos_ids),
         stepper_(*loaded_, scheduler_, books_, records_) {}

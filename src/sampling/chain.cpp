@@ -54,13 +54,19 @@ Chain::Chain(const SamplingParams& params) : lists_(params.lists()) {
 
 Choice Chain::sample(std::span<const float> logits, SamplerState& history, const DrawSpec& draw,
                      Scratch& scratch) const {
+  const Choice choice = look(logits, history, draw, scratch);
+  if (choice.status == LogitsStatus::kOk) take(history, choice.token, choice.p);
+  return choice;
+}
+
+Choice Chain::look(std::span<const float> logits, const SamplerState& history, const DrawSpec& draw,
+                   Scratch& scratch) const {
   const LogitsScan scan = scan_logits(logits);
   if (scan.status != LogitsStatus::kOk) return {.status = scan.status};
 
   if (draw.forced >= 0) {
     Choice choice{.status = LogitsStatus::kOk, .token = draw.forced};
     if (draw.logprob) choice.logprob = LogSoftmax(logits, scan).logprob(logits[choice.token]);
-    take(history, choice.token, choice.p);
     return choice;
   }
   std::span<const float> allowed = logits;
@@ -87,7 +93,6 @@ Choice Chain::sample(std::span<const float> logits, SamplerState& history, const
   } else if (stateful_ >= 0) {
     choice.p = static_cast<float>(candidates.share(choice.token));
   }
-  take(history, choice.token, choice.p);
   return choice;
 }
 

@@ -52,6 +52,10 @@ class Chain {
   Choice sample(std::span<const float> logits, SamplerState& history, const DrawSpec& draw,
                 Scratch& scratch) const;
 
+  // The same without taking it.
+  Choice look(std::span<const float> logits, const SamplerState& history, const DrawSpec& draw,
+              Scratch& scratch) const;
+
   // Accepts a token into `history`; `p`: Choice::p of its draw.
   void take(SamplerState& history, std::int32_t token, float p) const;
   // The sampler of it that has a state, if one has: following a sequence takes the p of its tokens.

@@ -92,6 +92,11 @@ std::map<std::string, Fields> all_fields() {
     completions.fields.push_back(more);
   completions.bodies = constraint_bodies(completions.base);
   completions.bodies.push_back(R"({"prompt":@,"max_tokens":1,"echo":true,"logprobs":3})");
+  for (const char* prediction : {R"({"type":@,"content":"a"})", R"({"type":"content","content":@})",
+                                 R"({"type":"content","content":[@]})",
+                                 R"({"type":"content","content":[{"type":"text","text":@}]})"})
+    completions.bodies.push_back(
+        fmt::format("{{{},\"prediction\":{}}}", completions.base, prediction));
   Fields chat{R"("messages":[{"role":"user","content":"a"}],"max_tokens":1)", text_fields(), {}};
   for (const char* more :
        {"messages", "tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs",

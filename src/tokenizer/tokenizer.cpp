@@ -171,6 +171,12 @@ std::optional<std::int32_t> Tokenizer::eos() const { return parts_->eos; }
 std::optional<std::int32_t> Tokenizer::unk() const { return parts_->unk; }
 std::optional<std::int32_t> Tokenizer::pad() const { return parts_->pad; }
 bool Tokenizer::is_special(std::int32_t id) const { return parts_->vocab.is_special(id); }
+const char* Tokenizer::kind_of(std::int32_t id) const {
+  static constexpr const char* kNames[] = {"missing",      "normal", "unknown", "control",
+                                           "user defined", "unused", "byte"};
+  const Vocab& vocab = parts_->vocab;
+  return kNames[static_cast<int>(vocab.has(id) ? vocab.kind(id) : TokenKind::kMissing)];
+}
 std::string Tokenizer::kind() const { return parts_->kind; }
 
 std::optional<std::int32_t> Tokenizer::find(std::string_view token_content) const {

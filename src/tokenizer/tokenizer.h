@@ -80,6 +80,8 @@ class Tokenizer {
   std::optional<std::int32_t> unk() const;
   std::optional<std::int32_t> pad() const;
   bool is_special(std::int32_t id) const;
+  // "normal", "unknown", "control", "user defined", "unused", "byte"; "missing" where there is none.
+  const char* kind_of(std::int32_t id) const;
   // The id of a token by its content as the file spells it ("<|im_end|>", "Ġthe", "▁the").
   std::optional<std::int32_t> find(std::string_view token_content) const;
   // "byte-level BPE", "SentencePiece BPE", "unigram", "WordPiece", "BPE" or "word level".

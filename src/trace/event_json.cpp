@@ -55,6 +55,7 @@ void append_value(std::string& out, FieldType type, Unpacker& from) {
     case FieldType::kPhase:
     case FieldType::kWait:
     case FieldType::kPageOp:
+    case FieldType::kGuessSource:
       return append_word(out, type, from.take<std::uint8_t>());
   }
 }

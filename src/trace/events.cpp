@@ -24,6 +24,10 @@ constexpr const char* kPhases[] = {"prefill", "decode"};
 constexpr const char* kWaits[] = {"none", "seats", "pages", "policy"};
 constexpr const char* kPageOps[] = {"take", "adopt", "share", "copy", "name", "release", "evict"};
 
+constexpr const char* kGuessSourceNames[] = {
+    guess_source_name(GuessSource::kNgram), guess_source_name(GuessSource::kSuffix),
+    guess_source_name(GuessSource::kDraft), guess_source_name(GuessSource::kPrediction)};
+
 }  // namespace
 
 std::span<const EventInfo> all_events() { return kEvents; }
@@ -36,6 +40,8 @@ std::span<const char* const> words_of(FieldType type) {
       return kWaits;
     case FieldType::kPageOp:
       return kPageOps;
+    case FieldType::kGuessSource:
+      return kGuessSourceNames;
     default:
       return {};
   }

@@ -23,6 +23,7 @@ enum class FieldType : std::uint8_t {
   kPhase,  // this and the next: one of a few words
   kWait,
   kPageOp,
+  kGuessSource,
 };
 // The words of such a type, by value; empty for others.
 std::span<const char* const> words_of(FieldType type);

@@ -2,6 +2,8 @@
 // (usage, timings, metrics) comes from here.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -11,6 +13,45 @@
 namespace vitrine {
 
 enum class Phase : std::uint8_t { kPrefill, kDecode };
+
+// Where guesses come from (speculative decoding): the text itself, also earlier answers, a draft model, what
+// the caller expects.
+enum class GuessSource : std::uint8_t { kNgram, kSuffix, kDraft, kPrediction };
+inline constexpr int kGuessSources = 4;
+constexpr const char* guess_source_name(GuessSource source) {
+  constexpr const char* kNames[kGuessSources] = {"ngram", "suffix", "draft", "prediction"};
+  return kNames[static_cast<int>(source)];
+}
+
+// What a source did in a step.
+struct SourceShare {
+  GuessSource source = GuessSource::kNgram;
+  int drafts = 0, drafted = 0, accepted = 0;  // sequences with its guesses; guesses; right ones
+  std::int64_t draft_ns = 0;                  // making them
+  std::int64_t lost_ns = 0;                   // below 0: won
+};
+
+// Of those that did something.
+class SourceShares {
+ public:
+  // Its share, which is there from now on.
+  SourceShare& of(GuessSource source) {
+    for (SourceShare& share : *this)
+      if (share.source == source) return share;
+    shares_[size_++] = {.source = source};
+    return shares_[size_ - 1];
+  }
+  std::size_t size() const { return size_; }
+  void resize(std::size_t size) { size_ = std::min(size, shares_.size()); }
+  SourceShare* begin() { return shares_.data(); }
+  SourceShare* end() { return shares_.data() + size_; }
+  const SourceShare* begin() const { return shares_.data(); }
+  const SourceShare* end() const { return shares_.data() + size_; }
+
+ private:
+  std::array<SourceShare, kGuessSources> shares_{};
+  std::size_t size_ = 0;
+};
 
 struct StepEntry {
   std::uint64_t sequence = 0;
@@ -51,6 +92,7 @@ struct StepRecord {
   int drafted = 0, accepted = 0;
   std::int64_t draft_ns = 0;      // within plan: guessing
   std::int64_t spec_lost_ns = 0;  // by guesses, against what its tokens cost without; below 0: won
+  SourceShares by_source;
   int pages_used = 0, pages_cached = 0, pages_copied = 0;  // over all cache groups
   double flops = 0;               // multiplications and additions of matmuls and attention
   std::int64_t weight_bytes = 0;  // read once a step, whatever the number of rows

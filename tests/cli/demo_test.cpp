@@ -203,5 +203,83 @@ TEST(Demo, SpeculationChangesNoToken) {
     }
 }
 
+// --- its draft
+
+std::vector<std::string> with(std::vector<std::string> args, const std::vector<std::string>& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+TEST(Demo, AnswersTheSameWithItsDraft) {
+  for (const char* temperature : {"0", "0.8"}) {
+    const std::vector<std::string> args{"generate",        "demo",   "--prompt", kFixed[0].prompt,
+                                        "--parse-special", "--seed", "5",        "--temperature",
+                                        temperature,       "-n",     "60"};
+    const json::object plain = vitrine_json(args);
+    for (const std::vector<std::string>& spec :
+         {std::vector<std::string>{"--spec", "draft"},
+          {"--spec", "auto"},
+          {"--draft", "draft"},
+          {"--spec", "draft", "--draft", "draft", "--spec-tokens", "3"},
+          {"--draft", "demo", "--backend", "ref"}}) {
+      if (spec.back() == "ref" && temperature[1] != 0) continue;
+      const json::object drafted = vitrine_json(with(args, spec));
+      EXPECT_EQ(drafted.at("text"), plain.at("text")) << spec.back();
+      EXPECT_EQ(drafted.at("finish_reason"), plain.at("finish_reason"));
+      EXPECT_EQ(drafted.at("usage"), plain.at("usage"));
+    }
+  }
+}
+
+TEST(Demo, TheDraftIsInThePlan) {
+  const json::object plan = vitrine_json({"inspect", "demo", "--spec", "auto"});
+  const json::value& memory = plan.at("memory");
+  EXPECT_GT(memory.at("draft").at("kv_bytes").to_number<std::int64_t>(), 0);
+  EXPECT_GT(memory.at("draft").at("total_bytes").to_number<std::int64_t>(), 0);
+  const json::object off = vitrine_json({"inspect", "demo"});
+  EXPECT_TRUE(off.at("memory").at("draft").is_null());
+  EXPECT_EQ(memory.at("total_bytes").to_number<std::int64_t>(),
+            off.at("memory").at("total_bytes").to_number<std::int64_t>() +
+                memory.at("draft").at("total_bytes").to_number<std::int64_t>());
+  const Exit shown = vitrine({"inspect", "demo", "--draft", "draft"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, testing::HasSubstr("draft model"));
+}
+
+TEST(Demo, ADraftThatCannotBeUsedIsRefused) {
+  const std::vector<std::string> demo{"generate", "demo", "--prompt", "a", "-n", "1"};
+  for (const char* spec : {"off", "ngram", "suffix"})
+    expect_refused(with(demo, {"--spec", spec, "--draft", "draft"}), {"--draft", spec, "auto"});
+  expect_refused(with(demo, {"--draft", "nothing-there"}), {"--draft", "nothing-there"});
+  const std::string other = fixture("llama");
+  expect_refused({"generate", other, "--ids", "5", "-n", "1", "--spec", "draft"},
+                 {"--draft MODEL"});
+  expect_refused(with(demo, {"--draft", other}), {"--draft", "llama", "demo"});
+  TempFolder folder;
+  std::string bytes = read_text(std::string(VT_FIXTURES) + "/../../models/draft.gguf");
+  const std::size_t at = bytes.find("<|im_start|>");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 2] = 'I';
+  folder.write("other.gguf", bytes);
+  expect_refused(with(demo, {"--draft", folder.path("other.gguf")}),
+                 {"--draft", "token", "<|Im_start|>", "<|im_start|>", "same bytes"});
+}
+
+TEST(Demo, BenchComparesWithAndWithout) {
+  const json::object report = vitrine_json({"bench", "demo", "--spec", "draft", "-n", "16", "-r",
+                                            "2", "--temperature", "0.8", "--sequences", "2"});
+  EXPECT_GT(report.at("ratio").to_number<double>(), 0);
+  EXPECT_EQ(report.at("pairs").as_array().size(), 2u);
+  EXPECT_EQ(report.at("tokens").to_number<int>(), 32);
+  EXPECT_GE(report.at("drafted").to_number<int>(), report.at("accepted").to_number<int>());
+  EXPECT_GT(report.at("tok_s_with").to_number<double>(), 0);
+  const Exit text = vitrine({"bench", "demo", "--spec", "suffix", "-n", "8", "-r", "1"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  for (const char* word : {"without", "with", "ratio", "acceptance"})
+    EXPECT_THAT(text.out, testing::HasSubstr(word));
+  expect_refused({"bench", "demo", "--spec", "draft", "--prompt-file", "/nothing/there"},
+                 {"there"});
+}
+
 }  // namespace
 }  // namespace vitrine::test

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/mapped_file.h"
 #include "cli/bench_run.h"
+#include "cli/bench_spec.h"
 #include "cli/bench_tokenizer.h"
 #include "cli/command.h"
 #include "cli/flags.h"
@@ -17,6 +19,8 @@ struct Flags {
   ModelFlag model;
   std::string random, text;
   EngineFlags engine;
+  std::vector<std::string> prompt_files;
+  double temperature = 0;
   int prompt = 512, tokens = 64, repeat = 3;
   bool json = false, ops = false;
 };
@@ -144,12 +148,61 @@ void print_report(const Engine& engine, const Flags& f, const Report& r) {
   fmt::print("\nlogits {:016x}\n", r.last.hash);
 }
 
+// With --spec: pairs of runs with guesses and without.
+constexpr const char* kPrompts[] = {
+    "<|im_start|>user\nTell me a story about a fox.<|im_end|>\n<|im_start|>assistant\n",
+    "<|im_start|>user\nWhat is attention?<|im_end|>\n<|im_start|>assistant\n",
+    "The King of France",
+    "It was a cold night, and the old man",
+};
+
+Result<SpecBench> spec_bench(const Flags& f, const ModelFile& file) {
+  SpecBench out;
+  out.tokens = f.tokens, out.pairs = f.repeat;
+  out.sequences = std::max(1, f.engine.options.sequences);
+  VT_RETURN_IF_ERROR(out.sampling.set("temperature", f.temperature));
+  VT_TRY(auto tokenizer, load_tokenizer(file));
+  if (tokenizer == nullptr)
+    return make_error(ErrorCode::kNotFound,
+                      "bench --spec: {} has no tokenizer, so there is no text to guess in",
+                      file.path());
+  for (const std::string& path : f.prompt_files) {
+    VT_TRY(MappedFile text, MappedFile::open(path));
+    out.prompts.push_back(tokenizer->encode(text.text(), {.parse_special = true}));
+    if (out.prompts.back().empty())
+      return make_error(ErrorCode::kInvalid, "{}: has no token", path);
+  }
+  if (f.prompt_files.empty())
+    for (const char* prompt : kPrompts)
+      out.prompts.push_back(tokenizer->encode(prompt, {.parse_special = true}));
+  return out;
+}
+
+Result<int> bench_speculation(Flags& f, const std::shared_ptr<const ModelFile>& file) {
+  VT_TRY(SpecBench bench, spec_bench(f, *file));
+  std::size_t longest = 0;
+  for (const auto& prompt : bench.prompts) longest = std::max(longest, prompt.size());
+  if (f.engine.options.context == 0)
+    f.engine.options.context = static_cast<int>(longest) + bench.tokens;
+  VT_TRY(auto engine, f.engine.start(file));
+  if (engine->options().spec == SpecMode::kOff)
+    return make_error(ErrorCode::kUnsupported, "bench --spec: {} does not speculate",
+                      engine->info().backend_description);
+  VT_TRY(SpecReport report, bench_spec(*engine, bench));
+  if (f.json)
+    print_json(spec_json(*engine, bench, report));
+  else
+    print_spec(*engine, bench, report);
+  return 0;
+}
+
 Result<int> bench(Flags& f) {
   VT_TRY(auto file, f.random.empty() ? f.model.open() : random_model(f.random));
   if (!f.text.empty()) {
     VT_RETURN_IF_ERROR(bench_tokenizer(*file, f.text, f.repeat, f.json));
     return 0;
   }
+  if (f.engine.speculates()) return bench_speculation(f, file);
   VT_RETURN_IF_ERROR(check(f));
   auto begin = std::chrono::steady_clock::now();
   VT_TRY(auto engine, f.engine.start(file));
@@ -183,6 +236,13 @@ Action add(const CommandLine& line) {
   line.option("-p,--prompt-tokens", f->prompt, {1, 1 << 20}, "tokens to prefill").show_default();
   line.option("-n,--max-tokens", f->tokens, {1, 1000}, "tokens to decode").show_default();
   line.option("-r,--repeat", f->repeat, {1, 100}, "runs; the median is reported").show_default();
+  line.option(
+          "--prompt-file", f->prompt_files,
+          "with --spec or --draft, which compare runs with guesses and without: the prompt; may "
+          "be given several times; default: a few of our own")
+      .repeated();
+  line.option("--temperature", f->temperature, {0.0, 100.0}, "with --spec or --draft")
+      .show_default();
   line.flag("--ops", f->ops, "also where the time goes, op by op");
   line.flag("--json", f->json, "print one JSON document");
   f->engine.add(line);

@@ -35,6 +35,19 @@ struct TypeTotal {
   std::int64_t weights = 0, bytes = 0;
 };
 
+// The draft model's part.
+json::value draft_json(const MemoryPlan& p) {
+  if (p.draft.empty()) return nullptr;
+  const MemoryPlan& d = p.draft.front();
+  return json::object{{"context", d.context},
+                      {"sequences", d.sequences},
+                      {"kv_bytes", d.kv_bytes},
+                      {"packed_weight_bytes", d.packed_bytes},
+                      {"activation_bytes", d.activation_bytes},
+                      {"mapped_file_bytes", d.file_bytes},
+                      {"total_bytes", d.total()}};
+}
+
 json::object plan_json(const MemoryPlan& p) {
   json::array groups;
   for (const CacheGroup& g : p.groups)
@@ -60,6 +73,7 @@ json::object plan_json(const MemoryPlan& p) {
           {"lives_bytes_most", kLivesBytesMost},
           {"trace_bytes", p.trace_bytes},
           {"spec_bytes", p.spec_bytes},
+          {"draft", draft_json(p)},
           {"cache_groups", std::move(groups)}};
 }
 
@@ -171,8 +185,15 @@ void print_table(const json::object& o) {
              bytes("packed_weight_bytes"), bytes("mapped_file_bytes"));
   fmt::print("    KV pages        {:>12}   ({} a token)\n", bytes("kv_bytes"),
              bytes("kv_bytes_per_token"));
-  fmt::print("    activations     {:>12}\n    total           {:>12}\n", bytes("activation_bytes"),
-             bytes("total_bytes"));
+  fmt::print("    activations     {:>12}\n", bytes("activation_bytes"));
+  if (p.at("draft").is_object()) {
+    const json::object& d = p.at("draft").as_object();
+    auto part = [&](const char* key) { return human_bytes(d.at(key).to_number<std::int64_t>()); };
+    fmt::print("    draft model     {:>12}   ({} of weights, {} of KV pages for {} sequence(s))\n",
+               part("total_bytes"), part("packed_weight_bytes"), part("kv_bytes"),
+               text(d.at("sequences")));
+  }
+  fmt::print("    total           {:>12}\n", bytes("total_bytes"));
   fmt::print(
       "  caches that grow with use, at most: {} of compiled constraints and their masks, {} of "
       "words, {} of recorded requests (serve --record-mib), {} of the last requests' lives, {} of "
@@ -185,7 +206,7 @@ void print_table(const json::object& o) {
 
 Result<int> inspect(const Flags& f) {
   VT_TRY(auto file, f.model.open());
-  EngineOptions options = f.engine.resolve();
+  VT_TRY(EngineOptions options, f.engine.resolve(*file));
   VT_RETURN_IF_ERROR(check_options(options));
   json::object out = describe(*file, f, options);
   if (f.json)

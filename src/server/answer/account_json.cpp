@@ -60,6 +60,9 @@ json::object account_json(const Account& a, bool all) {
                    {"preemptions", a.preemptions},
                    {"drafted_tokens", a.drafted},
                    {"accepted_tokens", a.accepted},
+                   {"drafts", a.drafts},
+                   {"draft_acceptance_rate", a.drafted > 0 ? 1.0 * a.accepted / a.drafted : 0},
+                   {"mean_acceptance_length", a.drafts > 0 ? 1 + 1.0 * a.accepted / a.drafts : 1},
                    {"recomputed_tokens", a.recomputed_tokens},
                    {"flops", a.flops},
                    {"kv_read_bytes", a.kv_read_bytes},
@@ -128,6 +131,17 @@ json::value blocked_json(const Blocked& b) {
   return out;
 }
 
+json::object sources_json(const StepRecord& r) {
+  json::object out;
+  for (const SourceShare& share : r.by_source)
+    out[guess_source_name(share.source)] = json::object{{"drafts", share.drafts},
+                                                        {"drafted", share.drafted},
+                                                        {"accepted", share.accepted},
+                                                        {"draft_ns", share.draft_ns},
+                                                        {"lost_ns", share.lost_ns}};
+  return out;
+}
+
 json::object whole_step_json(const StepRecord& r) {
   json::array entries;
   // The columns of EntryRow in trace/events.def, so that readers of the stream read these too.
@@ -166,7 +180,8 @@ json::object whole_step_json(const StepRecord& r) {
        {{"drafted", r.drafted},
         {"accepted", r.accepted},
         {"draft_ns", r.draft_ns},
-        {"lost_ns", r.spec_lost_ns}}},
+        {"lost_ns", r.spec_lost_ns},
+        {"by_source", sources_json(r)}}},
       {"pages", {{"used", r.pages_used}, {"cached", r.pages_cached}, {"copied", r.pages_copied}}},
       {"blocked", blocked_json(r.blocked)},
       {"entries", std::move(entries)}};

@@ -203,7 +203,7 @@ void Answer::record(std::shared_ptr<const std::vector<std::int32_t>> prompt, std
     call->request = call_.request;
     call->request.on_ready = nullptr;
     call->request.begun.clear(), call->request.begun_p.clear();
-    call->request.allow.reset();
+    call->request.allow.reset(), call->request.prediction.reset();
     call->stops = call_.stops;
     call->chat = call_.chat;
     kept_call_ = std::move(call);
@@ -334,19 +334,26 @@ std::string Answer::head(const char* object) const {
 }
 
 json::object Answer::usage() const {
-  std::int64_t prompt = 0, cached = 0, completion = 0, reasoning = 0;
+  std::int64_t prompt = 0, cached = 0, completion = 0, reasoning = 0, predicted = 0, accepted = 0;
   for (const auto& choice : choices_) {
+    predicted += choice->finish().account.predicted;
+    accepted += choice->finish().account.predicted_accepted;
     reasoning += choice->reasoning_tokens();
     completion += choice->completion_tokens();
     if (choice->index() % call_.request.choices != 0) continue;  // the prompt counts once
     prompt += choice->finish().account.usage.prompt_tokens;
     cached += choice->finish().account.usage.cached_tokens;
   }
+  json::object details{{"reasoning_tokens", reasoning}};
+  if (call_.predicts) {
+    details["accepted_prediction_tokens"] = accepted;
+    details["rejected_prediction_tokens"] = predicted - accepted;
+  }
   return {{"prompt_tokens", prompt},
           {"completion_tokens", completion},
           {"total_tokens", prompt + completion},
           {"prompt_tokens_details", {{"cached_tokens", cached}}},
-          {"completion_tokens_details", {{"reasoning_tokens", reasoning}}}};
+          {"completion_tokens_details", std::move(details)}};
 }
 
 json::object Answer::timings() const {

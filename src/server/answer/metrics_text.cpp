@@ -66,6 +66,34 @@ void add_histograms(Page& page, const Metrics& m) {
   page.histogram("iteration_tokens_total", "Tokens of a step.", m.step_tokens);
 }
 
+void add_guesses(Page& page, const Metrics& m) {
+  page.gauge("spec_decode_active",
+             "1 while most steps carry guesses, 0 where they would lose time.",
+             m.speculates ? 1 : 0);
+  const auto each = [&](const char* name, const char* type, const char* help, auto value) {
+    page.head(name, type, help);
+    for (int i = 0; i < kGuessSources; ++i) {
+      const Metrics::Guesses& g = m.by_source[i];
+      if (g.drafts > 0 || g.seconds > 0)
+        page.sample(name,
+                    fmt::format(",source=\"{}\"", guess_source_name(static_cast<GuessSource>(i))),
+                    static_cast<double>(value(g)));
+    }
+  };
+  using Guesses = Metrics::Guesses;
+  each("spec_decode_source_drafts_total", "counter",
+       "Sequences with guesses of the source, by step.", [](const Guesses& g) { return g.drafts; });
+  each("spec_decode_source_draft_tokens_total", "counter", "Guesses of the source computed.",
+       [](const Guesses& g) { return g.drafted; });
+  each("spec_decode_source_accepted_tokens_total", "counter", "Of these, those that were drawn.",
+       [](const Guesses& g) { return g.accepted; });
+  each("spec_decode_source_draft_seconds_total", "counter", "Making the guesses.",
+       [](const Guesses& g) { return g.seconds; });
+  each("spec_decode_source_lost_seconds", "gauge",
+       "Lost against the same tokens without guesses; below 0: won.",
+       [](const Guesses& g) { return g.lost_seconds; });
+}
+
 void add_counters(Page& page, const Metrics& m) {
   auto count = [&](const char* name, const char* help, std::uint64_t n) {
     page.counter(name, help, static_cast<double>(n));
@@ -90,6 +118,7 @@ void add_counters(Page& page, const Metrics& m) {
   for (std::size_t i = 0; i < m.accepted_by_place.size(); ++i)
     page.sample("spec_decode_num_accepted_tokens_per_pos_total", fmt::format(",position=\"{}\"", i),
                 static_cast<double>(m.accepted_by_place[i]));
+  add_guesses(page, m);
   count("steps_total", "Steps of the engine.", m.steps);
   page.counter("busy_seconds_total", "Time in steps.", m.busy_seconds);
   page.counter("prefix_cache_seconds_total", "Of it, hashing and looking up prefixes.",

@@ -5,6 +5,7 @@
 #include "sampling/chain.h"
 #include "sampling/presets.h"
 #include "server/request/limits.h"
+#include "server/request/prediction.h"
 #include "server/request/prompt_fields.h"
 #include "tokenizer/token_words.h"
 
@@ -205,7 +206,9 @@ void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Ca
   r.max_backlog = call.stream ? api.stream_backlog : 0;
   // Of OpenAI's, without a meaning here.
   fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier",
-                 "prompt_cache_key", "prompt_cache_retention", "prediction"});
+                 "prompt_cache_key", "prompt_cache_retention"});
+  call.predicts = fields.any("prediction") != nullptr;
+  read_prediction(api, fields, r);
 }
 
 void read_stops(const Api& api, JsonFields& fields, std::vector<std::string> own, Call& call) {

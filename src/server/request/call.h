@@ -33,7 +33,8 @@ struct Call {
   std::shared_ptr<const StopStrings> stops;
   std::optional<ChatCall> chat;  // chat completions only
   bool stream = false, include_usage = false, timings = false;
-  bool record = false;  // its texts are kept
+  bool record = false;    // its texts are kept
+  bool predicts = false;  // it came with a prediction of the answer
   // Of Request::choices so many are shown for each prompt, the best by mean log probability; 0: all.
   int shown = 0;
   // Of a fork: its parent's label, and what the tokens of Request::begun are.

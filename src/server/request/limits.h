@@ -26,6 +26,8 @@ inline constexpr std::size_t kMaxTemplateValues =
 inline constexpr std::size_t kMaxModalities = 16;
 inline constexpr std::uint64_t kMaxCallsOfAnswer = 16;  // that a constrained answer can have
 
+inline constexpr std::size_t kMaxPredictionParts = 10000, kMaxPredictionBytes = 4 << 20;
+
 // Embeddings.
 inline constexpr std::size_t kMaxInputs = 2048;
 
