@@ -18,7 +18,7 @@ std::vector<Guess> guesses(std::initializer_list<float> probabilities) {
 
 // A policy that has seen a step of each of these sizes: {rows, ns}.
 DraftPolicy measured(int seats, std::vector<std::pair<int, double>> steps) {
-  PolicyOptions options{.seats = seats, .sizes = {}};
+  PolicyOptions options{.seats = seats, .sources = 2, .sizes = {}};
   for (const auto& [rows, ns] : steps) options.sizes.push_back(rows);
   DraftPolicy policy(options);
   for (const auto& [rows, ns] : steps) policy.observe({.rows = rows}, ns, {});
@@ -47,9 +47,9 @@ TEST(DraftPolicy, TakesNoneForLessThanATwentieth) {
     return policy.plan({.rows = 1, .decoding = 1, .room = 9, .drafting_ns = drafting},
                        {&candidate, 1});
   };
-  EXPECT_EQ(taken(0.15f, 0), 0);   // 1.15 / 1.1 = 1.045
-  EXPECT_EQ(taken(0.16f, 0), 1);   // 1.16 / 1.1 = 1.055
-  EXPECT_EQ(taken(0.16f, 5), 1);   // (1.16 / 1.15) / (1 / 1.05) = 1.059: drafting is spent
+  EXPECT_EQ(taken(0.15f, 0), 0);  // 1.15 / 1.1 = 1.045
+  EXPECT_EQ(taken(0.16f, 0), 1);  // 1.16 / 1.1 = 1.055
+  EXPECT_EQ(taken(0.16f, 5), 1);  // (1.16 / 1.15) / (1 / 1.05) = 1.059: drafting is spent
 }
 
 // Drafting that is still to be done counts.
@@ -147,11 +147,14 @@ struct Workload {
   std::function<double(int)> cost;
   double drafting = 0;
   double noise = 0;
+  // What a draft model takes for a guess of every sequence; 0: drafting takes what is said above.
+  double pass = 0;
 };
 
 struct Outcome {
   double time = 0, plain = 0;  // with speculation, and what the same tokens take without
   int drafted = 0, late = 0;   // guesses computed: in all, in the last tenth
+  int deep = 0;                // passes of a draft model
   double loss() const { return time / plain - 1; }
 };
 
@@ -174,8 +177,17 @@ class Simulation {
       verified.clear();
       int rows = shape.rows, tokens = load.sequences;
       if (policy_.drafts()) {
+        std::span<const Guess> guesses = draft;
         shape.drafting_ns = load.drafting;
-        for (int i = 0; i < load.sequences; ++i) candidates[i] = {.seat = i, .guesses = draft};
+        for (int i = 0; i < load.sequences; ++i) candidates[i] = {.seat = i, .guesses = {}};
+        if (load.pass > 0) {
+          const int depth =
+              policy_.depth(shape, candidates, {.first_ns = load.pass, .next_ns = load.pass});
+          guesses = guesses.first(static_cast<std::size_t>(depth));
+          shape.drafting_ns = depth * load.pass;
+          out.deep += depth;
+        }
+        for (DraftCandidate& c : candidates) c.guesses = guesses;
         const int planned = policy_.plan(shape, candidates);
         rows += planned, out.drafted += planned;
         if (step >= steps - steps / 10) out.late += planned;
@@ -259,6 +271,35 @@ TEST(DraftPolicyWorkload, ComesBackWhenTheTextChanges) {
   const Outcome out = simulation.run({1, 0.9, 0.9f, flat, 30, 0}, 10000);
   EXPECT_GT(out.late, 1000);
   EXPECT_LT(out.loss(), -0.3);
+}
+
+// Whatever the draft model is and takes.
+TEST(DraftPolicyWorkload, ADraftModelCostsNextToNothing) {
+  for (const auto cost : {flat, proportional, kneed, steep})
+    for (const int sequences : {1, 4, 16, 64})
+      for (const double right : {0.0, 0.2, 0.5, 0.8})
+        for (const double pass : {0.05, 0.2, 0.6})
+          for (const int steps : {150, 1000, 4000}) {
+            Workload load{sequences, right, 0.9f, cost, 0, 0.1};
+            load.pass = pass * cost(sequences);
+            const Outcome out = Simulation(sequences).run(load, steps);
+            EXPECT_LT(out.loss(), 0.03) << sequences << " sequences, " << right << " right, pass "
+                                        << pass << ", " << steps << " steps, of 2: " << cost(2);
+          }
+}
+
+TEST(DraftPolicyWorkload, ADraftModelWritesAsFarAsItIsRight) {
+  const auto run = [](double right, double pass) {
+    Workload load{1, right, 0.95f, flat, 0, 0.05};
+    load.pass = pass;
+    return Simulation(1).run(load, 3000);
+  };
+  EXPECT_LT(run(0.8, 100).loss(), -0.4);
+  EXPECT_LT(run(0.6, 100).loss(), -0.3);
+  const double far = run(0.9, 100).deep / 3000.0, near = run(0.4, 100).deep / 3000.0;
+  EXPECT_GT(far, 5);
+  EXPECT_LT(near, 3);
+  EXPECT_LT(run(0.6, 900).deep, 300) << "as slow as the model itself";
 }
 
 TEST(DraftPolicyWorkload, SameInputsSameDecisions) {

@@ -29,8 +29,8 @@ void Prediction::extend(std::span<const std::int32_t> tokens) {
   }
 }
 
-// The longest end of the answer that stands in the text; of equals the nearest after the place where it was
-// lost, then before it.
+// The longest end of the answer that stands in the text; of equals the first after the place where it was
+// lost, else the first.
 void Prediction::find(std::span<const std::int32_t> answer) {
   const std::vector<std::int32_t>& text = *text_;
   const std::size_t from = at_ > kReach ? at_ - kReach : 0,

@@ -129,19 +129,22 @@ int DraftModel::behind(const Sequence& s) {
   if (seat == nullptr || static_cast<int>(s.tokens.size()) > plan_.context) return -1;
   follow(*seat, s);
   if (seat->barred) return -1;
-  if (seat->shadow.computed == 0)
+  if (!seat->looked_up) {
     for (int g = 0; g < cache_.groups(); ++g) {
       const int pages = std::min((seat->known + plan_.page_size) / plan_.page_size,
                                  plan_.groups[g].pages_per_sequence);
-      if (pages > cache_.pool(g).available() + seat->shadow.tables[g].held()) return -1;
+      if (pages > cache_.pool(g).available()) return -1;
     }
+    look_up(*seat);
+  }
   return seat->known - seat->shadow.computed;
 }
 
 // ---- pages
 
 void DraftModel::look_up(Seat& seat) {
-  if (std::exchange(seat.looked_up, true) || !prefix_cache_) return;
+  seat.looked_up = true;
+  if (!prefix_cache_) return;
   Sequence& mine = seat.shadow;
   const auto P = static_cast<std::size_t>(plan_.page_size);
   // At least one row is left to draw from.
@@ -255,7 +258,6 @@ int DraftModel::catch_up(std::span<const Wish> wishes, int rows) {
     if (batch_.tokens >= rows) break;
     Seat* seat = seat_of(*w.sequence);
     if (seat == nullptr || seat->known - seat->shadow.computed <= kFewRows) continue;
-    look_up(*seat);
     const int lacks = seat->known - 1 - seat->shadow.computed;
     if (lacks > 0) add(*seat, std::min(lacks, rows - batch_.tokens), false);
   }

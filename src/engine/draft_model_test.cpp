@@ -76,6 +76,8 @@ TEST_P(DraftModels, ChangeNoAnswer) {
     r.ignore_eos = i % 4 != 0;
     r.min_tokens = i % 7 == 0 ? std::min(10, *r.max_tokens) : 0;
     r.max_backlog = 0;
+    if (kind == Kind::kSmall && i % 2 == 0)
+      for (std::int32_t& id : r.prompt) id = 3 + id % 30;
     auto made = *engine->submit_choices(r);
     for (int c = 0; c < static_cast<int>(made.size()); ++c) {
       streams.push_back(made[c]);
@@ -87,7 +89,7 @@ TEST_P(DraftModels, ChangeNoAnswer) {
   drain(*engine);
   engine->check_integrity();
   const Sums sums = sums_of(*engine);
-  EXPECT_GT(sums.drafted, 100);
+  EXPECT_GT(sums.drafted, kind == Kind::kSmall ? 20 : 100);
   EXPECT_GT(engine->metrics().preemptions, 0u);
   std::map<const TokenStream*, Answer> got;
   for (auto& s : streams) got[s.get()] = answer_of(*s);
@@ -358,7 +360,7 @@ TEST(Predictions, SaveStepsAndChangeNoAnswer) {
       auto text = std::make_shared<std::vector<std::int32_t>>(expected.tokens);
       // An edit in the middle.
       (*text)[30] = 5, (*text)[31] = 6;
-      if (!right) std::fill(text->begin(), text->end(), 4);
+      if (!right) std::fill(text->begin() + 3, text->end(), 4);
       Request r = plain;
       r.prediction = text;
       auto stream = *engine->submit(r);

@@ -361,6 +361,7 @@ std::vector<int> Engine::pages_used() const {
 }
 
 void Engine::check_integrity() const {
+  std::lock_guard device(p_->device);  // a draft model's pages change while a step is prepared
   std::lock_guard lock(p_->books);
   p_->scheduler.check_integrity();
 }

@@ -70,7 +70,7 @@ void Ledger::ran(const Batch& batch, const StepRecord& r) {
   metrics_.busy_seconds += ns * 1e-9;
   metrics_.step_tokens.add(batch.tokens);
   if (r.prefill_tokens >= 16) {
-    double rate = ns / batch.tokens;
+    double rate = (ns - static_cast<double>(batch.draft_ns)) / batch.tokens;
     double& mean = prefill_ns_per_token_;
     mean = mean == 0 ? rate : 0.8 * mean + 0.2 * rate;
   }

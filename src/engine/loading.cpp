@@ -63,6 +63,10 @@ Result<std::unique_ptr<LoadedModel>> load_onto(std::unique_ptr<Backend> backend,
                       kMaxVocab);
   // The draft model's tables first: those that steps are fed from are the last ones made.
   if (options.drafts()) {
+    if (const int context = out->plan.draft.front().context; context < out->plan.context)
+      LogLine(LogLevel::kWarn, "the draft model's context is shorter: longer texts have no guesses")
+          .field("context", std::int64_t{out->plan.context})
+          .field("draft_context", std::int64_t{context});
     VT_TRY(out->draft, DraftModel::create(options, *out->backend, out->plan.draft.front()));
   }
   ModelOptions model_options{options.step_tokens, out->plan.context, options.progress};

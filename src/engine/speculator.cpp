@@ -140,7 +140,9 @@ void Speculator::guess(const Sequence& s, Seat& seat) {
 
 // Whether the sequence will write enough for the time that catching up with it takes.
 bool Speculator::pays(const ModelSource::Wish& wish, int behind, double token_ns) const {
-  return always_ || model_->pass_ns(behind) <= kCatchUpPart * wish.sequence->left() * token_ns;
+  const double passes = std::max(1.0, behind / static_cast<double>(kLearnedAtOnce));
+  return always_ || passes * model_->pass_ns(std::min(behind, kLearnedAtOnce)) <=
+                        kCatchUpPart * wish.sequence->left() * token_ns;
 }
 
 // For those of wishes_ for which it promises more than what they have.

@@ -59,6 +59,36 @@ TEST_F(Faults, MemoryForAChatWithTools) {
         "properties":{"a":{"type":"string"}},"required":["a"]}}}]})"));
 }
 
+// A draft model guesses every token, with a copy of the constraint that is ahead.
+class DraftFaults : public Faults {
+ protected:
+  static EngineOptions options() {
+    EngineOptions out = engine_options();
+    out.spec = SpecMode::kDraft, out.spec_always = true;
+    out.draft.file = tiny_model();
+    return out;
+  }
+  DraftFaults() : Faults(options()) {}
+};
+
+TEST_F(DraftFaults, MemoryForGuesses) {
+  step_through_memory(
+      post("/v1/completions",
+           R"({"prompt":"abcdefgh","max_tokens":12,"n":3,"seed":3,"temperature":0.8})"),
+      false, 3);
+  if (!HasFatalFailure())
+    step_through_memory(
+        post("/v1/completions", R"({"prompt":"abc","max_tokens":8,"regex":"[a-c]{2,5}(x|yz)*"})"),
+        true, 3);
+  EXPECT_GT(engine->metrics().drafted_tokens, 100u);
+}
+
+TEST_F(DraftFaults, MemoryForAPrediction) {
+  step_through_memory(post("/v1/completions",
+                           R"({"prompt":"abc","max_tokens":8,
+                               "prediction":{"type":"content","content":"abcabcabc"}})"));
+}
+
 TEST_F(Faults, MemoryForEmbeddings) {
   step_through_memory(post("/v1/embeddings", R"({"input":["abc","hello there","x"]})"));
 }
@@ -132,6 +162,22 @@ TEST(FaultsAtStart, MemoryOfTheEngine) {
     }
   }
   EXPECT_GT(n, 100);
+}
+
+TEST(FaultsAtStart, MemoryOfADraftModel) {
+  const auto model = tiny_model();
+  EngineOptions options = engine_options();
+  options.spec = SpecMode::kDraft, options.draft.file = model;
+  long n = 1;
+  for (;; n += 5 * stride()) {
+    plan_fault(Fault::kAllocation, n);
+    const bool ok = Engine::create(model, options).ok();
+    if (end_fault(Fault::kAllocation) == 0) {
+      EXPECT_TRUE(ok);
+      break;
+    }
+  }
+  EXPECT_GT(n, 200);
 }
 
 TEST(FaultsAtStart, AFileThatCannotBeMapped) {

@@ -25,8 +25,8 @@ inline EngineOptions engine_options() {
 // A whole server on sockets; the test's own thread does not fail.
 class Faults : public ::testing::Test {
  protected:
-  Faults() {
-    auto made = Engine::create(tiny_model(), engine_options());
+  explicit Faults(const EngineOptions& options = engine_options()) {
+    auto made = Engine::create(tiny_model(), options);
     EXPECT_TRUE(made.ok()) << made.error().message;
     engine = std::move(*made);
     api.model_name = "tiny";
