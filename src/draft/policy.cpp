@@ -12,6 +12,13 @@ namespace {
 constexpr double kWorthwhile = 1.05;
 // What is known beforehand counts as much as this many guesses.
 constexpr double kPriorWeight = 8;
+// Steps that decode before drafting may take time: until then too little is known of what they take.
+constexpr int kWarm = 8;
+// What something else held up says little of what guesses cost: a time counts up to so many times what was
+// expected.
+constexpr double kMostOver = 2;
+// What drafting takes varies: it shares caches with the steps.
+constexpr double kMargin = 1.5;
 // How often a guess is right that nobody has tried yet.
 constexpr double kUntried = 0.75;
 // Each step: a half is forgotten after 32 of them for a sequence, whose text changes; after 512 for a
@@ -84,7 +91,7 @@ double DraftPolicy::promise(const DraftCandidate& c) const {
 
 int DraftPolicy::depth(const StepShape& shape, std::span<const DraftCandidate> candidates,
                        const DraftingCost& drafting) const {
-  if (!drafts() || shape.decoding == 0 || candidates.empty()) return 0;
+  if (!drafts() || decoded_ < kWarm || shape.decoding == 0 || candidates.empty()) return 0;
   const auto sequences = static_cast<int>(candidates.size());
   const double plain = plain_ns(shape), token = token_ns(shape);
   const double room = ledger_.room(plain) + plain - shape.drafting_ns - shape.kv_ns;
@@ -93,7 +100,7 @@ int DraftPolicy::depth(const StepShape& shape, std::span<const DraftCandidate> c
   int depth = 0;
   for (int k = 1; k <= options_.max_guesses && k * sequences <= shape.room; ++k) {
     const double spent = drafting.first_ns + (k - 1) * drafting.next_ns;
-    if (cost_.at_most(shape.rows + k * sequences) + spent > room) break;
+    if (cost_.at_most(shape.rows + k * sequences) + kMargin * spent > room) break;
     double tokens = 0;
     for (const DraftCandidate& c : candidates) tokens += promise(c.seat, c.source, k);
     const double value = (plain + tokens * token) /
@@ -133,7 +140,8 @@ int DraftPolicy::plan(const StepShape& shape, std::span<DraftCandidate> candidat
   const double plain = plain_ns(shape), token = token_ns(shape);
   const double without = plain / (plain + shape.drafting_ns);
   const int most = std::min(shape.room, static_cast<int>(slots_.size()));
-  const double room = ledger_.room(plain) + plain - shape.drafting_ns - shape.kv_ns;
+  // Drafting was made room for by depth(), or is next to nothing.
+  const double room = ledger_.room(plain) + plain - shape.kv_ns;
   double best = 0, tokens = 0;
   int take = 0;
   for (int m = 1; m <= most; ++m) {
@@ -171,8 +179,10 @@ double DraftPolicy::observe(const StepShape& shape, double wall_ns,
   if (shape.decoding > 0 && cost_.known()) {
     // Against the same step without guesses, and then some for the tokens that it saved.
     const double plain = plain_ns(shape), token = token_ns(shape);
+    const double wall = std::min(wall_ns, kMostOver * ns(shape.rows + guesses, shape));
     lost = shape.drafting_ns;
-    if (guesses > 0) lost += wall_ns - plain - accepted * token;
+    if (guesses > 0) lost += wall - plain - accepted * token;
+    decoded_ = std::min(decoded_ + 1, kWarm);
     ledger_.step(wall_ns + shape.drafting_ns, lost, plain);
   }
   cost_.observe(shape.rows + guesses, wall_ns - shape.kv_ns);

@@ -133,6 +133,7 @@ class DraftPolicy {
   std::vector<Record> of_seats_;    // [seat][source][place]
   std::vector<Record> of_sources_;  // [source][place]
   std::vector<Slot> slots_;
+  int decoded_ = 0;  // steps that decoded, up to where it stops to matter
 };
 
 }  // namespace vitrine

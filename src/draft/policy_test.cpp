@@ -35,7 +35,8 @@ TEST(DraftPolicy, TakesTheBestNumber) {
   EXPECT_EQ(policy.plan({.rows = 1, .decoding = 1, .room = 1}, candidates), 1);
   EXPECT_EQ(policy.plan({.rows = 1, .decoding = 1, .room = 0}, candidates), 0);
   EXPECT_EQ(candidates[0].take, 0);
-  EXPECT_EQ(policy.plan({.rows = 1, .decoding = 1, .room = 9, .drafting_ns = 90}, candidates), 0)
+  DraftPolicy dear = measured(1, {{1, 100}, {2, 190}});
+  EXPECT_EQ(dear.plan({.rows = 1, .decoding = 1, .room = 9}, candidates), 0)
       << "it could lose more than the ledger has room for";
 }
 
@@ -55,6 +56,8 @@ TEST(DraftPolicy, TakesNoneForLessThanATwentieth) {
 // Drafting that is still to be done counts.
 TEST(DraftPolicy, DraftsAsDeepAsItIsWorth) {
   DraftPolicy policy = measured(2, {{1, 100}, {2, 102}, {3, 104}, {4, 106}, {5, 108}, {16, 200}});
+  EXPECT_EQ(policy.depth({.rows = 1, .decoding = 1, .room = 9}, {}, {}), 0) << "little is known";
+  for (int i = 0; i < 200; ++i) policy.observe({.rows = 1, .decoding = 1}, 100, {});
   const DraftCandidate one{.guesses = {}};
   const StepShape shape{.rows = 1, .decoding = 1, .room = 9};
   const auto depth = [&](double first, double next) {

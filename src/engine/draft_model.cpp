@@ -64,7 +64,25 @@ Status DraftModel::load(const EngineOptions& options) {
   VT_TRY(model_, load_model(*options.draft.file, b_, {kRows, plan_.context, {}}));
   VT_TRY(scorer_, Scorer::create(*model_, b_, plan_.sequences, kRows));
   VT_TRY(runner_, Runner::create(*model_, b_, *scorer_, plan_, kRows, 1));
+  warm_up();
   return Ok{};
+}
+
+// A few passes of a row: the first ones are slow, and what they take must be known before one is worth it.
+void DraftModel::warm_up() {
+  constexpr int kPasses = 6;
+  Seat& seat = seats_.front();
+  seat.shadow.id = 1, seat.shadow.slot = 0;
+  for (int i = 0; i < std::min(kPasses, plan_.context); ++i) {
+    if (i == kPasses / 2) cost_ = StepCost(StepCost::default_sizes(kRows));
+    seat.shadow.tokens.push_back(0);
+    batch_.clear(), batched_.clear();
+    add(seat, 1, true);
+    run();
+  }
+  give_back(seat);
+  seat.shadow.id = 0;
+  seat.shadow.tokens.clear();
 }
 
 // ---- seats

@@ -69,6 +69,7 @@ class DraftModel final : public ModelSource {
 
   DraftModel(const EngineOptions& options, Backend& backend, const MemoryPlan& plan);
   Status load(const EngineOptions& options);
+  void warm_up();
   Seat* seat_of(const Sequence& s);
   void follow(Seat& seat, const Sequence& s);
   void look_up(Seat& seat);

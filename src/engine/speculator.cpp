@@ -13,9 +13,12 @@ namespace {
 constexpr int kLearnedAtOnce = 256;
 // The part of the memory for outputs of sequences that have ended.
 constexpr std::size_t kSharedPart = 4;
-// Catching up with a prompt may take this part of the time that the tokens to come take without guesses,
-// and is charged over about so many steps.
-constexpr double kCatchUpPart = 0.1, kChargedOver = 64;
+// Catching up with a prompt may take this part of the time that the tokens to come take without guesses. It is
+// charged bit by bit until they are there, over so many steps at least.
+constexpr double kCatchUpPart = 0.1;
+constexpr int kChargedOver = 64;
+// A time counts up to so many times what was expected: something else held it up.
+constexpr double kMostOver = 4;
 // Half of the share of steps with guesses is forgotten after 22 steps.
 constexpr double kFadeUse = 1.0 / 32;
 
@@ -150,6 +153,7 @@ void Speculator::draft_by_model(const StepShape& shape) {
   candidates_.clear();
   const double token = policy_->token_ns(shape);
   int rows = 0;
+  double catching_up = 0;  // a step's part of it
   std::erase_if(wishes_, [&](const ModelSource::Wish& w) {
     const int slot = w.sequence->slot, behind = model_->behind(*w.sequence);
     const Seat& seat = seats_[slot];
@@ -160,27 +164,36 @@ void Speculator::draft_by_model(const StepShape& shape) {
       return true;
     candidates_.push_back({.seat = slot, .source = model, .guesses = {}});
     rows += std::min(behind, 2);
+    if (behind > 2)
+      catching_up += model_->pass_ns(std::min(behind, kLearnedAtOnce)) /
+                     std::max(kChargedOver, w.sequence->left());
     return false;
   });
   const int sequences = static_cast<int>(wishes_.size());
   if (sequences == 0) return;
-  const double pass = model_->pass_ns(sequences);
-  const int depth = always_ ? most_
-                            : policy_->depth(shape, candidates_,
-                                             {.first_ns = model_->pass_ns(rows), .next_ns = pass});
+  const DraftingCost cost{.first_ns = model_->pass_ns(rows) + catching_up,
+                          .next_ns = model_->pass_ns(sequences)};
+  const int depth = always_ ? most_ : policy_->depth(shape, candidates_, cost);
   if (depth == 0) return;
   std::int64_t start = process_ns();
-  if (model_->catch_up(wishes_, kLearnedAtOnce) > 0)
+  if (model_->catch_up(wishes_, kLearnedAtOnce) > 0) {
     debt_ns_ += static_cast<double>(process_ns() - start);
+    int left = kChargedOver;
+    for (const ModelSource::Wish& w : wishes_) left = std::max(left, w.sequence->left());
+    debt_part_ns_ = debt_ns_ / left;
+  }
   const std::int64_t caught = process_ns();
   for (ModelSource::Wish& w : wishes_)
     w.guesses = w.guesses.first(std::min(w.guesses.size(), static_cast<std::size_t>(depth)));
   // A guess that saves less than its row and its pass take is not made. Sources may be surer than they say.
   const double least =
-      always_ ? 0 : 0.5 * (policy_->row_ns(shape, sequences) + pass / sequences) / token;
+      always_ ? 0 : 0.5 * (policy_->row_ns(shape, sequences) + cost.next_ns / sequences) / token;
   model_->draft(wishes_, static_cast<float>(least));
   model_ns_ = process_ns() - start;
-  took_ns_ -= caught - start;
+  // Not charged: what catching up took, which is bit by bit, and what held the drafting up.
+  const auto took = static_cast<double>(process_ns() - caught);
+  const double most = kMostOver * (cost.first_ns + (depth - 1) * cost.next_ns);
+  uncharged_ns_ = static_cast<double>(caught - start) + std::max(0.0, took - most);
   for (const ModelSource::Wish& w : wishes_) {
     if (w.count == 0) continue;
     Seat& seat = seats_[w.sequence->slot];
@@ -193,7 +206,7 @@ void Speculator::draft(std::span<const std::unique_ptr<Sequence>> running, const
   for (const auto& s : running)
     if (Seat* seat = seat_of(*s); seat != nullptr && s->in_flight == 0) seat->count = 0;
   took_ns_ = model_ns_ = 0;
-  charged_ns_ = 0;
+  charged_ns_ = uncharged_ns_ = 0;
   wanted_ = true;
   if (!always_ && !policy_->drafts()) return;
   const std::int64_t start = process_ns();
@@ -212,11 +225,10 @@ void Speculator::draft(std::span<const std::unique_ptr<Sequence>> running, const
   }
   if (model_ != nullptr && !wishes_.empty()) draft_by_model(shape);
   wanted_ = !wishes_.empty() || any;
-  const double debt = debt_ns_ / kChargedOver;
+  const double debt = std::min(debt_ns_, debt_part_ns_);
   debt_ns_ -= debt;
-  // took_ns_ is minus what catching up took: that is charged bit by bit.
-  charged_ns_ = static_cast<double>(process_ns() - start + took_ns_) + debt;
   took_ns_ = process_ns() - start;
+  charged_ns_ = static_cast<double>(took_ns_) - uncharged_ns_ + debt;
   if (shared_) shared_->learn(kLearnedAtOnce);
 }
 

@@ -89,7 +89,7 @@ class Speculator {
   // What making the guesses of the next step took: all of it, the model's part, and what the step is charged
   // with. A prompt that the model had to catch up with is charged over many steps.
   std::int64_t took_ns_ = 0, model_ns_ = 0;
-  double charged_ns_ = 0, debt_ns_ = 0;
+  double charged_ns_ = 0, uncharged_ns_ = 0, debt_ns_ = 0, debt_part_ns_ = 0;
   bool wanted_ = false;  // there was something to guess
   double use_ = 1;       // the share of the last such steps that carried guesses
   bool active_ = true, told_ = true;

@@ -45,6 +45,9 @@ TEST(EventJson, HasEveryFieldOfTheTableInItsPlace) {
                        .kept = 3,
                        .drawn = 1});
   r.ops.push_back({"matmul", 4, 0.25});
+  r.by_source.of(GuessSource::kDraft).drafted = 5;
+  r.by_source.of(GuessSource::kPrediction).lost_ns = -9;
+  r.by_source.of(GuessSource::kDraft).drafts = 2;
   event.pages.push_back({PageOp::kCopy, 1, 40, 9, 2, 1});
   event.pages.push_back({PageOp::kEvict, 0, 41, 0, 0, 0});
   const json::object o = told<StepFields>(event);
@@ -57,6 +60,7 @@ TEST(EventJson, HasEveryFieldOfTheTableInItsPlace) {
   EXPECT_EQ(o.at("rows"), json::parse(R"({"prefill":3,"decode":0,"padding":0,"head":-1})"));
   EXPECT_EQ(o.at("blocked"), json::parse(R"({"reason":"pages","id":12,"needed":5,"available":4})"));
   EXPECT_EQ(o.at("entries"), json::parse(R"([[9,2,"prefill",16,3,true,10,0.5,3,77,1,3,1]])"));
+  EXPECT_EQ(o.at("guesses"), json::parse(R"([["draft",2,5,0,0,0],["prediction",0,0,0,0,-9]])"));
   EXPECT_EQ(o.at("ops"), json::parse(R"([["matmul",4,0.25]])"));
   EXPECT_EQ(o.at("pages"), json::parse(R"([["copy",1,40,9,2,1],["evict",0,41,0,0,0]])"));
   EXPECT_EQ(o.at("lost"), false);

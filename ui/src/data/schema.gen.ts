@@ -105,6 +105,14 @@ export const step = {
     "kept": ["count", "measured", "of its rows, those whose K and V stay"],
     "drawn": ["tokens", "measured", "tokens added to its output"],
   },
+  "guesses": {
+    "source": ["word", "measured", "ngram, suffix, draft, prediction"],
+    "drafts": ["count", "measured", "sequences with its guesses"],
+    "drafted": ["tokens", "measured", "guesses that were computed"],
+    "accepted": ["tokens", "measured", "of these, those that were drawn"],
+    "draft_ns": ["ns", "measured", "making them"],
+    "lost_ns": ["ns", "computed", "against what the tokens cost without guesses; below 0: won"],
+  },
   "ops": {
     "op": ["word", "measured", "operation of the backend"],
     "calls": ["count", "measured", "calls"],
