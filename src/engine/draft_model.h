@@ -49,7 +49,7 @@ class DraftModel final : public ModelSource {
   int behind(const Sequence& s) override;
   int catch_up(std::span<const Wish> wishes, int rows) override;
   void draft(std::span<Wish> wishes, float least) override;
-  double pass_ns(int rows) const override { return cost_.known() ? cost_.ns(rows) : 0; }
+  double pass_ns(int rows) const override { return cost_.known() ? cost_.at_most(rows) : 0; }
   void check_integrity() const override;
   const PrefixCache& cache() const { return cache_; }
 

@@ -176,8 +176,9 @@ void Speculator::draft_by_model(const StepShape& shape) {
   const int depth = always_ ? most_ : policy_->depth(shape, candidates_, cost);
   if (depth == 0) return;
   std::int64_t start = process_ns();
-  if (model_->catch_up(wishes_, kLearnedAtOnce) > 0) {
-    debt_ns_ += static_cast<double>(process_ns() - start);
+  if (const int rows_caught = model_->catch_up(wishes_, kLearnedAtOnce); rows_caught > 0) {
+    const double most = kMostOver * model_->pass_ns(rows_caught);
+    debt_ns_ += std::min(static_cast<double>(process_ns() - start), most);
     int left = kChargedOver;
     for (const ModelSource::Wish& w : wishes_) left = std::max(left, w.sequence->left());
     debt_part_ns_ = debt_ns_ / left;

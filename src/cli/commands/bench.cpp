@@ -241,6 +241,9 @@ Action add(const CommandLine& line) {
           "with --spec or --draft, which compare runs with guesses and without: the prompt; may "
           "be given several times; default: a few of our own")
       .repeated();
+  line.flag("--all-guesses", f->engine.options.spec_always,
+            "with --spec or --draft: compute every guess, whatever it costs, to see how many are "
+            "right");
   line.option("--temperature", f->temperature, {0.0, 100.0}, "with --spec or --draft")
       .show_default();
   line.flag("--ops", f->ops, "also where the time goes, op by op");
