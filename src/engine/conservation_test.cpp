@@ -1,5 +1,6 @@
 // What a step's record says adds up: nothing that is shown of a step is lost or counted twice, whatever
 // is forked, preempted, cancelled or committed late.
+#include <array>
 #include <set>
 
 #include "base/process_clock.h"
@@ -12,12 +13,18 @@ using namespace test;
 
 class Conservation : public testing::TestWithParam<std::tuple<bool, int>> {
  protected:
-  static constexpr std::uint64_t kSteps = 2500;  // of each of the four
+  static constexpr std::uint64_t kSteps = 2500;  // of each of the six
+  static constexpr int kDrafted = 2;             // in the place of a delay: with a draft model
 
   void SetUp() override {
     auto [window, delay] = GetParam();
     rng.seed(100 + window * 2 + delay);
-    engine = make_engine(cramped(delay), window);
+    EngineOptions o = cramped(delay == kDrafted ? 0 : delay);
+    if (delay == kDrafted) {
+      o.spec = SpecMode::kDraft, o.spec_always = true;
+      o.draft.file = model(!window);
+    }
+    engine = make_engine(o, window);
   }
   // Something arrives, leaves, reads, or a step.
   void turn() { idled |= !random_turn(*engine, rng, streams); }
@@ -182,10 +189,10 @@ TEST_P(Conservation, SharesAndIdleTimeAreTheThreadsTime) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Conservation,
-                         testing::Combine(testing::Bool(), testing::Values(0, 1)),
+                         testing::Combine(testing::Bool(), testing::Values(0, 1, 2)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param) ? "Window" : "Full") +
-                                  (std::get<1>(info.param) ? "Late" : "");
+                                  std::array{"", "Late", "Drafted"}[std::get<1>(info.param)];
                          });
 
 TEST(Waiting, IsExplained) {

@@ -21,6 +21,8 @@ Metrics sample() {
   m.running = 3, m.waiting = 2, m.kv_usage = 0.25;
   m.generation_tokens = 123456789;
   m.drafts = 4, m.drafted_tokens = 20, m.accepted_by_place = {3, 2, 1};
+  m.by_source[static_cast<int>(GuessSource::kDraft)] = {4, 20, 6, 0.5, -0.25};
+  m.speculates = true;
   m.finished[static_cast<int>(FinishReason::kTimeout)] = 7;
   return m;
 }
@@ -51,6 +53,14 @@ TEST(MetricsText, GaugesCountersAndLabels) {
   EXPECT_THAT(text, HasSubstr("vitrine:spec_decode_num_accepted_tokens_total" + label + "} 6\n"));
   EXPECT_THAT(text, HasSubstr("vitrine:spec_decode_num_accepted_tokens_per_pos_total" + label +
                               ",position=\"1\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("vitrine:spec_decode_active" + label + "} 1\n"));
+  for (const char* each :
+       {"drafts_total%s 4", "draft_tokens_total%s 20", "accepted_tokens_total%s 6",
+        "draft_seconds_total%s 0.5", "lost_seconds%s -0.25"}) {
+    std::string line = std::string("vitrine:spec_decode_source_") + each + "\n";
+    line.replace(line.find("%s"), 2, label + ",source=\"draft\"}");
+    EXPECT_THAT(text, HasSubstr(line));
+  }
   EXPECT_THAT(text, HasSubstr("vitrine:request_success_total" + label +
                               ",finished_reason=\"timeout\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("vitrine:http_connections" + label + "} 5\n"));

@@ -100,6 +100,39 @@ TEST_F(OpenaiRequest, EveryFieldArrives) {
   EXPECT_EQ(p.call.stops->size(), 2u);
 }
 
+TEST_F(OpenaiRequest, PredictionsAreChecked) {
+  const auto predicting = [&](const std::string& prediction) {
+    return chat(R"("prediction":)" + prediction);
+  };
+  for (
+      const char* good :
+      {"null", R"({"type":"content","content":"a"})", R"({"type":"content","content":""})",
+       R"({"type":"content","content":[]})",
+       R"({"type":"content","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]})"}) {
+    const ParsedCall p = predicting(good);
+    EXPECT_FALSE(p.error) << good << ": " << message(p);
+    EXPECT_EQ(p.call.predicts, good[0] == '{');
+    EXPECT_EQ(p.call.request.prediction, nullptr) << "there is no engine that guesses";
+  }
+  for (const auto& [bad, why] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"7", "prediction: found 7"},
+           {"[]", "prediction: found"},
+           {"{}", "prediction.type: found nothing, allowed \"content\""},
+           {R"({"type":"x","content":"a"})", "prediction.type: found the string \"x\""},
+           {R"({"type":"content"})", "prediction.content: found nothing"},
+           {R"({"type":"content","content":1})", "prediction.content: found 1"},
+           {R"({"type":"content","content":[1]})", "prediction.content[0]: found 1"},
+           {R"({"type":"content","content":[{"type":"y","text":""}]})",
+            "prediction.content[0].type: found the string \"y\""},
+           {R"({"type":"content","content":[{"type":"text"}]})", "prediction.content[0].text"},
+           {R"({"type":"content","content":"a","more":1})", "prediction.more: unknown field"}})
+    EXPECT_THAT(message(predicting(bad)), ::testing::HasSubstr(why)) << bad;
+  const std::string large(kMaxPredictionBytes + 1, 'a');
+  EXPECT_THAT(
+      message(predicting(R"({"type":"content","content":")" + large + "\"}")),
+      ::testing::HasSubstr("prediction.content: found 4194305 bytes, allowed up to 4194304"));
+}
+
 TEST_F(OpenaiRequest, WordsAndListsOfSamplers) {
   ParsedCall p = completion(
       R"("bad_words":["ab","c"],"allowed_token_ids":[9,5,9],"dry_multiplier":0.8,
