@@ -255,7 +255,9 @@ void Scheduler::guess(Batch& batch, int most, int prefill) {
   int prompts = 0;
   for (const Sequence* s : prefills_) prompts += s->prefill_end - s->scheduled;
   shape.rows = shape.decoding + std::min(prefill, prompts);
+  batch.waited = speculator_.settles();
   batch.draft_ns = speculator_.propose(running_, shape);
+  settle_ = settle_ || speculator_.settles();
 }
 
 // Guesses take no page from anybody: neither from a sequence nor from the cache.

@@ -6,6 +6,12 @@
 // is drawn as it would have been without, and the first that is not the guess ends the sequence's draws
 // (scorer.h). So what is decided here changes how long a step takes, and nothing else.
 //
+// Sources look at tokens that the host knows, so a sequence with guesses has nothing in flight. Where steps are
+// committed late (EngineOptions::commit_delay) that is no matter of course: sources guess behind the step in flight
+// too, and where that is promising the engine is asked to commit all before it plans again (settles()), as long as
+// there are guesses worth their rows. All sequences together: half of them in a step would read all weights for it.
+// What the device waits for meanwhile is part of what such steps cost, and so of the decision.
+//
 // Engine thread only, under the engine's books lock. Nothing allocates after construction.
 #pragma once
 
@@ -37,6 +43,8 @@ class Speculator {
   void ended(const Sequence& s);
   // Fills in Sequence::draft. `shape`: the next step without guesses. Returns how long it took, in ns.
   std::int64_t propose(std::span<const std::unique_ptr<Sequence>> running, StepShape shape);
+  // The last propose() wants its step committed before the next one is planned.
+  bool settles() const { return settles_; }
   // The batch's tokens have been appended. Fills in what the record says of guesses.
   void observe(const Batch& batch, StepRecord& record);
 
@@ -54,6 +62,8 @@ class Speculator {
 
   const int most_;     // guesses for a sequence and step
   const bool always_;  // whatever they cost (tests)
+  const bool late_;    // steps are committed late
+  bool settles_ = false;
   std::unique_ptr<SharedSuffixes> shared_;
   std::vector<Seat> seats_;  // by slot
   std::unique_ptr<DraftPolicy> policy_;
