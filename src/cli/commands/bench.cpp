@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "cli/bench_run.h"
+#include "cli/bench_speculation.h"
 #include "cli/bench_tokenizer.h"
 #include "cli/command.h"
 #include "cli/flags.h"
@@ -18,6 +19,8 @@ struct Flags {
   std::string random, text;
   EngineFlags engine;
   int prompt = 512, tokens = 64, repeat = 3;
+  std::optional<double> acceptance;
+  KnownTexts texts;  // that guesses are simulated from
   bool json = false, ops = false;
 };
 
@@ -34,6 +37,17 @@ void print_ops(const std::vector<OpRow>& rows) {
 // Refuses what cannot be measured; sets the context that the run needs.
 Status check(Flags& f) {
   EngineOptions& options = f.engine.options;
+  if (f.acceptance) {
+    if (f.engine.spec != "off")
+      return make_error(ErrorCode::kInvalid,
+                        "--spec: found {} beside --spec-acceptance, whose guesses are simulated; "
+                        "allowed: off",
+                        f.engine.spec);
+    f.engine.spec = spec_mode_name(SpecMode::kSuffix);
+    options.spec_source = [&f] {
+      return std::make_unique<SimulatedSource>(f.texts, *f.acceptance);
+    };
+  }
   int needed = f.prompt + f.tokens;
   if (options.context == 0) options.context = needed;
   if (options.context < needed)
@@ -58,9 +72,10 @@ struct Report {
   BenchRun last;
   Peak peak;
   std::vector<OpRow> ops;
+  std::optional<SpeculationFigures> speculation;
 };
 
-Result<Report> measure(Engine& engine, const Flags& f) {
+Result<Report> measure(Engine& engine, Flags& f) {
   VT_TRY(BenchRun warm, bench_run(engine, f.prompt, f.tokens));
   Report report;
   std::vector<BenchRun> runs;
@@ -92,6 +107,9 @@ Result<Report> measure(Engine& engine, const Flags& f) {
     engine.time_ops(false);
     report.ops = std::move(timed.ops);
   }
+  if (f.acceptance) {
+    VT_TRY(report.speculation, bench_speculation(engine, f.texts, f.prompt, f.tokens, f.repeat));
+  }
   return report;
 }
 
@@ -100,7 +118,7 @@ json::value to_document(const Engine& engine, const Flags& f, const Report& r) {
   for (const OpRow& row : r.ops)
     ops.push_back(json::object{
         {"op", row.op}, {"prompt_ms", 1e3 * row.prefill}, {"decode_step_ms", 1e3 * row.decode}});
-  return json::object{
+  json::object out{
       {"backend", engine.info().backend_description},
       {"sequences", engine.memory().sequences},
       {"load_s", r.load_s},
@@ -118,6 +136,30 @@ json::value to_document(const Engine& engine, const Flags& f, const Report& r) {
       {"ops", std::move(ops)},
       {"repeat", f.repeat},
       {"logits_hash", fmt::format("{:016x}", r.last.hash)}};
+  if (const auto& s = r.speculation)
+    out["speculation"] = json::object{{"simulated", true},
+                                      {"acceptance", *f.acceptance},
+                                      {"spec_tokens", f.engine.options.spec_tokens},
+                                      {"off_tok_s", s->off_tok_s},
+                                      {"on_tok_s", s->on_tok_s},
+                                      {"ratio", s->ratio},
+                                      {"guesses_per_step", s->guesses_per_step},
+                                      {"tokens_per_step", s->tokens_per_step},
+                                      {"right_share", s->right},
+                                      {"same_tokens_share", s->same_tokens}};
+  return out;
+}
+
+void print_speculation(const Flags& f, const SpeculationFigures& s) {
+  fmt::print(
+      "\nspeculation, simulated: guesses are right with probability {:.2f}, {} at most for a "
+      "sequence and step\n"
+      "off {:.1f} tok/s, on {:.1f} tok/s: {:.2f} x (medians of {} pairs)\n"
+      "a sequence and step: {:.2f} guesses, {:.2f} tokens; {:.1f} % of the guesses tried were "
+      "right; "
+      "{:.1f} % of the tokens are those without\n",
+      *f.acceptance, f.engine.options.spec_tokens, s.off_tok_s, s.on_tok_s, s.ratio, f.repeat,
+      s.guesses_per_step, s.tokens_per_step, 100 * s.right, 100 * s.same_tokens);
 }
 
 void print_report(const Engine& engine, const Flags& f, const Report& r) {
@@ -141,6 +183,7 @@ void print_report(const Engine& engine, const Flags& f, const Report& r) {
   if (queues) fmt::print(", the device idle {:.2f} %", 100 * r.idle_share);
   fmt::print("\n");
   if (f.ops) print_ops(r.ops);
+  if (r.speculation) print_speculation(f, *r.speculation);
   fmt::print("\nlogits {:016x}\n", r.last.hash);
 }
 
@@ -183,6 +226,10 @@ Action add(const CommandLine& line) {
   line.option("-p,--prompt-tokens", f->prompt, {1, 1 << 20}, "tokens to prefill").show_default();
   line.option("-n,--max-tokens", f->tokens, {1, 1000}, "tokens to decode").show_default();
   line.option("-r,--repeat", f->repeat, {1, 100}, "runs; the median is reported").show_default();
+  line.option(
+      "--spec-acceptance", f->acceptance, {0, 1},
+      "also the speed with speculation, on simulated guesses: each of up to --spec-tokens is "
+      "right with this probability");
   line.flag("--ops", f->ops, "also where the time goes, op by op");
   line.flag("--json", f->json, "print one JSON document");
   f->engine.add(line);
