@@ -74,13 +74,15 @@ TEST(Bench, SimulatesGuesses) {
     for (const char* field : {"off_tok_s", "on_tok_s", "ratio"})
       EXPECT_GT(s.at(field).to_number<double>(), 0) << field;
     EXPECT_LE(s.at("guesses_per_step").to_number<double>(), 4);
-    const double guesses = s.at("guesses_per_step").to_number<double>();
-    if (guesses > 0 && *acceptance != '0')
-      EXPECT_GT(s.at("tokens_per_step").to_number<double>(), 1);
-    if (guesses > 0 && acceptance[1] == 0)
-      EXPECT_EQ(s.at("right_share").to_number<double>(), std::stod(acceptance));
   }
+  const json::object a = vitrine_json(with({"--spec-acceptance", "1", "--spec-always"}));
+  const json::object& s = a.at("speculation").as_object();
+  EXPECT_GT(s.at("guesses_per_step").to_number<double>(), 3.5);
+  EXPECT_GT(s.at("tokens_per_step").to_number<double>(), 4.5);
+  EXPECT_EQ(s.at("right_share").to_number<double>(), 1);
+  EXPECT_EQ(s.at("same_tokens_share").to_number<double>(), 1);
   EXPECT_FALSE(vitrine_json(run).contains("speculation"));
+  expect_refused(with({"--spec-always"}), {"--spec-acceptance"});
   Exit e = vitrine(with({"--spec-acceptance", "0.5"}));
   EXPECT_EQ(e.code, 0) << e.err;
   EXPECT_THAT(e.out, HasSubstr("speculation, simulated"));

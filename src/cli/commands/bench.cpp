@@ -21,7 +21,7 @@ struct Flags {
   int prompt = 512, tokens = 64, repeat = 3;
   std::optional<double> acceptance;
   KnownTexts texts;  // that guesses are simulated from
-  bool json = false, ops = false;
+  bool always = false, json = false, ops = false;
 };
 
 void print_ops(const std::vector<OpRow>& rows) {
@@ -37,6 +37,8 @@ void print_ops(const std::vector<OpRow>& rows) {
 // Refuses what cannot be measured; sets the context that the run needs.
 Status check(Flags& f) {
   EngineOptions& options = f.engine.options;
+  if (f.always && !f.acceptance)
+    return make_error(ErrorCode::kInvalid, "--spec-always: found without --spec-acceptance");
   if (f.acceptance) {
     if (f.engine.spec != "off")
       return make_error(ErrorCode::kInvalid,
@@ -44,6 +46,7 @@ Status check(Flags& f) {
                         "allowed: off",
                         f.engine.spec);
     f.engine.spec = spec_mode_name(SpecMode::kSuffix);
+    options.spec_always = f.always;
     options.spec_source = [&f] {
       return std::make_unique<SimulatedSource>(f.texts, *f.acceptance);
     };
@@ -140,6 +143,7 @@ json::value to_document(const Engine& engine, const Flags& f, const Report& r) {
     out["speculation"] = json::object{{"simulated", true},
                                       {"acceptance", *f.acceptance},
                                       {"spec_tokens", f.engine.options.spec_tokens},
+                                      {"always", f.always},
                                       {"off_tok_s", s->off_tok_s},
                                       {"on_tok_s", s->on_tok_s},
                                       {"ratio", s->ratio},
@@ -152,14 +156,14 @@ json::value to_document(const Engine& engine, const Flags& f, const Report& r) {
 
 void print_speculation(const Flags& f, const SpeculationFigures& s) {
   fmt::print(
-      "\nspeculation, simulated: guesses are right with probability {:.2f}, {} at most for a "
+      "\nspeculation, simulated: guesses are right with probability {:.2f}, {}{} for a "
       "sequence and step\n"
       "off {:.1f} tok/s, on {:.1f} tok/s: {:.2f} x (medians of {} pairs)\n"
-      "a sequence and step: {:.2f} guesses, {:.2f} tokens; {:.1f} % of the guesses tried were "
-      "right; "
-      "{:.1f} % of the tokens are those without\n",
-      *f.acceptance, f.engine.options.spec_tokens, s.off_tok_s, s.on_tok_s, s.ratio, f.repeat,
-      s.guesses_per_step, s.tokens_per_step, 100 * s.right, 100 * s.same_tokens);
+      "a sequence and step: {:.2f} guesses, {:.2f} tokens\n"
+      "{:.1f} % of the guesses tried were right; {:.1f} % of the tokens are those without\n",
+      *f.acceptance, f.always ? "" : "at most ", f.engine.options.spec_tokens, s.off_tok_s,
+      s.on_tok_s, s.ratio, f.repeat, s.guesses_per_step, s.tokens_per_step, 100 * s.right,
+      100 * s.same_tokens);
 }
 
 void print_report(const Engine& engine, const Flags& f, const Report& r) {
@@ -230,6 +234,8 @@ Action add(const CommandLine& line) {
       "--spec-acceptance", f->acceptance, {0, 1},
       "also the speed with speculation, on simulated guesses: each of up to --spec-tokens is "
       "right with this probability");
+  line.flag("--spec-always", f->always,
+            "with --spec-acceptance: all guesses are computed, whether they are worth it or not");
   line.flag("--ops", f->ops, "also where the time goes, op by op");
   line.flag("--json", f->json, "print one JSON document");
   f->engine.add(line);
