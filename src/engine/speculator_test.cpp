@@ -108,6 +108,26 @@ TEST(Speculator, SavesSteps) {
   }
 }
 
+// Free pages are rare where prompts are cached. Drafts are not cut at the end of each page for that.
+TEST(Speculator, AFullCacheCutsNoDraft) {
+  Request r = stubborn_request(3, 60, 120);
+  int steps[2];
+  for (const bool full : {false, true}) {
+    auto engine = make_engine(speculating(options(1), SpecMode::kSuffix));
+    for (int i = 0; i < 3 && full; ++i) {
+      ASSERT_TRUE(engine->submit(request(i, 200, 40)).ok());
+      drain(*engine);
+    }
+    if (full) {
+      EXPECT_LE(engine->snapshot().pools[0].free, 2);
+    }
+    auto stream = *engine->submit(r);
+    drain(*engine);
+    steps[full] = stream->wait().account.timings.decode_steps;
+  }
+  EXPECT_LE(steps[true], steps[false] + 3);
+}
+
 // What one answer said is guessed in the next, within a scope and not beyond.
 TEST(Speculator, LearnsFromEarlierAnswersOfTheSameScope) {
   auto engine = make_engine(speculating(options(1), SpecMode::kSuffix));
