@@ -47,7 +47,7 @@ tests() {
 
 bench() {
   echo "== $*"
-  timeout 120 "$build/vitrine" bench --backend cuda "$@" 2>&1 | tee -a "$out/bench" | grep -E '^prefill|^decode|a decode|error|fatal'
+  timeout 120 "$build/vitrine" bench --backend cuda "$@" 2>&1 | tee -a "$out/bench" | grep -E '^prefill|^decode|a decode|^speculation|^off|^a seq|error|fatal'
 }
 figures() {
   local model
@@ -56,6 +56,8 @@ figures() {
   done
   bench --random llama-8b:bf16 -p 2048 -n 16 --step-tokens 2048
   bench --random llama-8b:bf16 -p 128 -n 64 --step-tokens 2048 --sequences 64 -r 1
+  bench --random llama-8b:bf16 -p 128 -n 256 --spec-acceptance 0.8 --spec-tokens 4
+  bench --random llama-8b:bf16 -p 128 -n 256 --spec-acceptance 0.05 --spec-tokens 4
   bench --random llama-1b:bf16 -p 24576 -n 16 --step-tokens 4096 -r 1
   bench --random llama-1b:bf16 -p 32 -n 64 -r 1 --deterministic
 }

@@ -30,6 +30,7 @@ Result<Streams> submit_all(Engine& engine, int prompt, int tokens, std::uint64_t
       request.prompt.push_back(static_cast<std::int32_t>((i * 7919LL + s * 104729LL + 13) % vocab));
     request.max_tokens = tokens;
     request.ignore_eos = true;
+    request.speculative = false;  // its guesses would be wrong, or of another model's text
     if (s == 0) request.logit_positions = {prompt - 1};  // to hash them
     request.cache_salt = fmt::format("{}.{}", first, s);
     VT_RETURN_IF_ERROR(request.sampling.set("temperature", 0));

@@ -181,11 +181,13 @@ double DraftPolicy::observe(const StepShape& shape, double wall_ns,
     const double plain = plain_ns(shape), token = token_ns(shape);
     const double wall = std::min(wall_ns, kMostOver * ns(shape.rows + guesses, shape));
     lost = shape.drafting_ns;
-    if (guesses > 0) lost += wall - plain - accepted * token;
+    if (guesses > 0 || shape.waited) lost += wall - plain - accepted * token;
     decoded_ = std::min(decoded_ + 1, kWarm);
     ledger_.step(wall_ns + shape.drafting_ns, lost, plain);
   }
-  cost_.observe(shape.rows + guesses, wall_ns - shape.kv_ns);
+  // What a step without guesses costs is told by those that waited for none.
+  if (guesses > 0 || !shape.waited || !cost_.known())
+    cost_.observe(shape.rows + guesses, wall_ns - shape.kv_ns);
   for (Record& record : of_seats_) record.fade(kFadeSeat);
   for (Record& record : of_sources_) record.fade(kFadeSource);
   for (const VerifiedDraft& draft : verified) learn(draft);

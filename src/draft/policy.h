@@ -54,6 +54,7 @@ struct StepShape {
   int room = 0;            // rows that guesses may take
   double drafting_ns = 0;  // what the sources took, if the step waited for them
   double kv_ns = 0;        // the part of its time that depends on contexts, not on rows, if known
+  bool waited = false;     // the device stood still before it, for guesses to be made
 };
 
 struct DraftCandidate {

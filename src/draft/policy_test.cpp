@@ -40,6 +40,17 @@ TEST(DraftPolicy, TakesTheBestNumber) {
       << "it could lose more than the ledger has room for";
 }
 
+// Where steps overlap, one that waited for guesses takes longer than others: that is a loss, and no measure of a
+// step without guesses.
+TEST(DraftPolicy, WaitingInVainIsALoss) {
+  DraftPolicy policy = measured(1, {{1, 100}, {2, 104}});
+  EXPECT_DOUBLE_EQ(policy.observe({.rows = 1, .decoding = 1, .waited = true}, 110, {}), 10);
+  EXPECT_DOUBLE_EQ(policy.observe({.rows = 1, .decoding = 1, .waited = true}, 110, {}), 10);
+  EXPECT_DOUBLE_EQ(policy.observe({.rows = 1, .decoding = 1}, 110, {}), 0);
+  for (int i = 0; i < 100; ++i) policy.observe({.rows = 1, .decoding = 1, .waited = true}, 110, {});
+  EXPECT_FALSE(policy.drafts()) << "a tenth of each step is lost";
+}
+
 TEST(DraftPolicy, TakesNoneForLessThanATwentieth) {
   DraftPolicy policy = measured(1, {{1, 100}, {2, 110}});
   const auto taken = [&](float probability, double drafting) {

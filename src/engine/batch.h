@@ -64,6 +64,9 @@ struct BatchEntry {
   int computed() const { return first + count - std::max(0, draws - std::max(tokens, 1)); }
 };
 
+// Rows to which a step of n rows that only decodes is padded where steps are replayed.
+int padded_rows(int n);
+
 struct Batch {
   struct Copy {
     int group;
@@ -81,7 +84,8 @@ struct Batch {
   // Guessing took, a model's part of it, and what the step is charged with (engine/speculator.h).
   std::int64_t draft_ns = 0, model_draft_ns = 0;
   double charged_ns = 0;
-  int flight = -1;  // which of the steps in flight it is, for the runner and the scorer
+  bool waited = false;  // it was planned with nothing in flight, so that guesses could be made
+  int flight = -1;      // which of the steps in flight it is, for the runner and the scorer
   int rows_run = 0, scores_run = 0;  // rows computed and scored, padding included
 
   bool empty() const { return entries.empty(); }

@@ -28,23 +28,6 @@ EngineInfo describe(const Model& model, const Backend& backend) {
           .exact = backend.exact()};
 }
 
-// A sequence with guesses has to wait for its step, which is what queued steps are made to avoid.
-Status choose_spec(EngineOptions& options, const Backend& backend) {
-  const bool can = !backend.asynchronous() && options.commit_delay <= 0;
-  if (options.spec == SpecMode::kOff || can) return Ok{};
-  if (options.spec != SpecMode::kAuto)
-    return make_error(ErrorCode::kUnsupported,
-                      "speculation: found {} with the backend {}, which queues its steps; allowed "
-                      "with cpu and ref",
-                      spec_mode_name(options.spec), backend.name());
-  options.spec = SpecMode::kOff;
-  if (options.draft.file != nullptr)
-    LogLine(LogLevel::kWarn, "the draft model is not used")
-        .field("draft", options.draft.file->path())
-        .field("why", fmt::format("the backend {} queues its steps", backend.name()));
-  return Ok{};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<LoadedModel>> load_onto(std::unique_ptr<Backend> backend,
@@ -52,7 +35,6 @@ Result<std::unique_ptr<LoadedModel>> load_onto(std::unique_ptr<Backend> backend,
                                                EngineOptions options) {
   auto out = std::make_unique<LoadedModel>();
   out->backend = std::move(backend);
-  VT_RETURN_IF_ERROR(choose_spec(options, *out->backend));
   // Counted first: a context or a size that cannot be is refused before anything is loaded.
   ModelInfo info;
   VT_TRY(out->plan, plan_memory(*file, *out->backend, options, &info));

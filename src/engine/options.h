@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "draft/source.h"
 #include "tensor/dtype.h"
 
 namespace vitrine {
@@ -62,7 +63,9 @@ struct EngineOptions {
   DraftOptions draft;
   int spec_mib = 64;         // for what the guesses are made of
   bool spec_always = false;  // guesses are computed whatever they cost (tests)
-  int trace_mib = 32;        // for the log of the last steps; 0: none
+  // Makes the sources of guesses instead of `spec`, which must not be off (tests, bench).
+  std::function<std::unique_ptr<DraftSource>()> spec_source;
+  int trace_mib = 32;  // for the log of the last steps; 0: none
   bool trace_pages =
       false;  // changes of pages are told at any time, not only while somebody watches
   bool poison_pages = false;  // fill pages with NaN when they are taken (tests)

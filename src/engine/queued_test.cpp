@@ -3,7 +3,9 @@
 #include <cstring>
 #include <map>
 
+#include "draft/simulated.h"
 #include "engine/test_answers.h"
+#include "engine/test_load.h"
 #include "engine/test_parts.h"
 #include "kernels/ref/backend.h"
 
@@ -15,9 +17,13 @@ using namespace test;
 class QueueingBackend final : public ref::RefBackend {
  public:
   bool asynchronous() const override { return true; }
-  void begin_step(std::uint64_t, bool) override { ticket_ = (ticket_ + 1) % kStepsInFlight; }
+  void begin_step(std::uint64_t, bool) override {
+    ticket_ = (ticket_ + 1) % kStepsInFlight;
+    idle_ += out_++ == 0;
+  }
   int end_step() override { return ticket_; }
   StepTimes wait(int ticket) override {
+    --out_;
     for (auto& result : results_[ticket]) result();
     results_[ticket].clear();
     return {};
@@ -29,6 +35,7 @@ class QueueingBackend final : public ref::RefBackend {
         [to, data = std::move(data)] { std::memcpy(to, data.data(), data.size()); });
   }
   int repeats() const { return repeats_; }
+  int idle() const { return idle_; }  // steps before which it had nothing to do
   int drawn() const { return drawn_; }
 
  protected:
@@ -67,7 +74,7 @@ class QueueingBackend final : public ref::RefBackend {
   void note(std::initializer_list<const void*> pointers) { notes_.insert(notes_.end(), pointers); }
 
   Tensor last_;
-  int ticket_ = 0, repeats_ = 0, drawn_ = 0;
+  int ticket_ = 0, repeats_ = 0, drawn_ = 0, out_ = 0, idle_ = 0;
   std::vector<std::function<void()>> results_[kStepsInFlight];
   std::vector<const void*> notes_;
   std::map<std::uint64_t, std::vector<const void*>> recorded_;
@@ -193,6 +200,154 @@ TEST_P(Queued, GuessesChangeNothing) {
   for (const StepRecord& record : engine.records())
     for (const StepEntry& e : record.entries) guessed += e.phase == Phase::kDecode && e.tokens > 1;
   EXPECT_GT(guessed, 5) << "no guess was computed: the test shows nothing";
+}
+
+QueueingBackend& backend_of(EngineParts& engine) {
+  return dynamic_cast<QueueingBackend&>(*engine.loaded().backend);
+}
+
+// Guesses that are right with this chance, of texts that are known.
+EngineOptions guessing(EngineOptions o, const KnownTexts& texts, double right, int most) {
+  o.spec = SpecMode::kSuffix, o.spec_mib = 1, o.spec_always = true, o.spec_tokens = most;
+  o.spec_source = [&texts, right] { return std::make_unique<SimulatedSource>(texts, right); };
+  return o;
+}
+
+void know(KnownTexts& texts, const Request& r, const Answer& answer) {
+  std::vector<std::int32_t> text = r.prompt;
+  text.insert(text.end(), answer.tokens.begin(), answer.tokens.end());
+  texts.set(r.cache_salt, std::move(text));
+}
+
+// Rows of several guesses, drawn on the device and on the host, with prompts and rows without guesses beside them.
+TEST_P(Queued, SpeculationChangesNothing) {
+  for (const int most : {1, 3, 8, 16}) {
+    KnownTexts texts;
+    std::vector<Request> requests = every_kind();
+    std::vector<std::vector<Answer>> expected;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      requests[i].cache_salt = std::to_string(i);
+      requests[i].speculative = i != 4;
+      expected.push_back(on_ref(requests[i], GetParam()));
+      know(texts, requests[i], expected[i][0]);
+    }
+    EngineOptions o = guessing(queued(6), texts, 0.7, most);
+    o.step_tokens = 48;
+    EngineParts engine(load_queued(o, GetParam()));
+    std::vector<std::vector<std::shared_ptr<TokenStream>>> streams;
+    for (const Request& r : requests) {
+      Sequence* s = engine.add(r);
+      streams.push_back({s->stream});
+      for (auto& f : s->forks) streams.back().push_back(f->stream);
+    }
+    while (engine.step()) continue;
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      for (std::size_t c = 0; c < expected[i].size(); ++c) {
+        EXPECT_EQ(answer_of(*streams[i][c]), expected[i][c])
+            << most << " guesses, request " << i << " choice " << c;
+        EXPECT_EQ(streams[i][c]->wait().account.drafted > 0, i != 4);
+      }
+    int drafted = 0, accepted = 0;
+    for (const StepRecord& r : engine.records()) drafted += r.drafted, accepted += r.accepted;
+    EXPECT_GT(accepted, 20);
+    EXPECT_LT(accepted, drafted);
+    EXPECT_GT(backend_of(engine).drawn(), 100);
+  }
+}
+
+// Five rows a step, which are recorded and replayed like any others.
+TEST_P(Queued, RightGuessesSaveStepsThatAreReplayed) {
+  KnownTexts texts;
+  for (const int sequences : {1, 3, 9}) {
+    std::vector<Request> requests;
+    std::vector<Answer> expected;
+    for (int seed = 20; std::ssize(requests) < sequences; ++seed) {
+      Request r = request(seed, 20, 101, seed % 2);
+      EXPECT_TRUE(r.sampling.set_logit_bias({}).ok());
+      r.cache_salt = std::to_string(seed);
+      const Answer answer = on_ref(r, GetParam())[0];
+      if (answer.tokens.size() < 101) continue;  // it met the token that has no embedding
+      know(texts, r, answer);
+      requests.push_back(r), expected.push_back(answer);
+    }
+    EngineParts engine(load_queued(guessing(queued(sequences), texts, 1, 4), GetParam()));
+    std::vector<std::shared_ptr<TokenStream>> streams;
+    for (const Request& r : requests) streams.push_back(engine.add(r)->stream);
+    while (engine.step()) continue;
+    for (int i = 0; i < sequences; ++i) {
+      EXPECT_EQ(answer_of(*streams[i]), expected[i]);
+      EXPECT_LE(streams[i]->wait().account.timings.decode_steps, 23);
+    }
+    EXPECT_GT(backend_of(engine).repeats(), 8);
+  }
+}
+
+// The device waits for the host only where there are guesses to be had.
+TEST_P(Queued, StepsOverlapWhereNothingIsGuessed) {
+  const KnownTexts nothing;
+  EngineParts engine(load_queued(guessing(queued(2), nothing, 1, 4), GetParam()));
+  for (int i = 0; i < 2; ++i) {
+    Request r = request(i, 20, 100, 0);
+    EXPECT_TRUE(r.sampling.set_logit_bias({}).ok());
+    engine.add(r);
+  }
+  while (engine.step()) continue;
+  EXPECT_LE(backend_of(engine).idle(), 2);
+  EXPECT_GE(engine.records().size(), 50u);
+}
+
+// As in speculator_test.cpp, where steps are not queued: pages run out, sequences come, fork and go.
+TEST_P(Queued, SpeculationChangesNothingUnderLoad) {
+  for (const SpecMode mode : {SpecMode::kNgram, SpecMode::kSuffix}) {
+    std::mt19937 rng(17);
+    EngineOptions o = cramped(-1);
+    o.spec = mode, o.spec_mib = 1, o.spec_always = true, o.kv_dtype = DType::kF32;
+    EngineParts engine(load_queued(o, GetParam()));
+    std::vector<Request> requests;
+    std::vector<std::vector<std::shared_ptr<TokenStream>>> streams;
+    std::vector<bool> cancelled;
+    for (int i = 0; i < 40; ++i) {
+      Request r = random_request(rng);
+      if (i % 2 == 0)
+        for (std::size_t k = 7; k < r.prompt.size(); ++k) r.prompt[k] = r.prompt[k - 7];
+      if (i % 4 < 2) {
+        EXPECT_TRUE(r.sampling.set_logit_bias({}).ok());
+        EXPECT_TRUE(r.sampling.set("repetition_penalty", 1).ok());
+        r.logprobs = false;  // drawn on the device
+      }
+      r.max_backlog = 0;
+      requests.push_back(r);
+      Sequence* s = engine.add(r);
+      streams.push_back({s->stream});
+      for (auto& f : s->forks) streams.back().push_back(f->stream);
+      cancelled.push_back(false);
+      for (auto turns = rng() % 12; turns > 0; --turns) {
+        engine.step();
+        if (rng() % 40 > 0) continue;
+        const auto who = rng() % streams.size();
+        streams[who][0]->cancel();
+        cancelled[who] = true;
+      }
+    }
+    while (engine.step()) continue;
+    int accepted = 0;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const std::vector<Answer> expected = on_ref(requests[i], GetParam());
+      for (std::size_t c = 0; c < expected.size(); ++c) {
+        Answer got = answer_of(*streams[i][c]);
+        accepted += streams[i][c]->wait().account.accepted;
+        if (cancelled[i] && c == 0) {
+          ASSERT_LE(got.tokens.size(), expected[c].tokens.size());
+          Answer part = expected[c];
+          part.tokens.resize(got.tokens.size()), part.logprobs.resize(got.logprobs.size());
+          EXPECT_EQ(got, part) << "request " << i;
+        } else {
+          EXPECT_EQ(got, expected[c]) << "request " << i << " choice " << c;
+        }
+      }
+    }
+    EXPECT_GT(accepted, 5) << spec_mode_name(mode);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Queued, testing::Bool());

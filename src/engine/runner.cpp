@@ -4,16 +4,12 @@
 #include <bit>
 #include <cstring>
 
+#include "engine/options.h"
+
 namespace vitrine {
 namespace {
 
 constexpr std::int64_t kDrawInts = sizeof(DrawRow) / 4;
-
-// Rows to which a step that only decodes is padded.
-int padded_rows(int n) {
-  auto to = [n](int unit) { return (n + unit - 1) / unit * unit; };
-  return n <= 8 ? n : n <= 64 ? to(8) : n <= 256 ? to(16) : to(64);
-}
 
 // Pages of the longest table, up to a power of two.
 std::int64_t widest_table(const MemoryPlan& plan) {
@@ -41,7 +37,8 @@ Runner::Runner(Model& model, Backend& backend, Scorer& scorer, const MemoryPlan&
       async_(backend.asynchronous()) {}
 
 Status Runner::allocate() {
-  int T = step_tokens_, S = std::min(padded_rows(plan_.sequences), step_tokens_);
+  // Padding beside guesses is a sequence of its own.
+  int T = step_tokens_, S = std::min(padded_rows(plan_.sequences), step_tokens_) + 1;
   int groups = static_cast<int>(plan_.groups.size());
   std::int64_t ints =
       T * (kDrawInts + 3 + groups) + (S + 1) + S * widest_table(plan_) * groups + 64;
@@ -78,7 +75,7 @@ void Runner::fill(const Batch& batch) {
   replayable_ = scorer_.deferred();
   for (const BatchEntry& entry : batch.entries) {
     const Sequence& s = *entry.sequence;
-    replayable_ = replayable_ && entry.count == 1 && entry.draws == 1 && !entry.prefill;
+    replayable_ = replayable_ && entry.draws == entry.count && !entry.prefill;
     if (entry.count == 0) continue;  // a fork, which has no row of its own
     for (int position = entry.first; position < entry.first + entry.count; ++position) {
       ids_.push_back(s.knows(position) ? s.token_at(position) : scorer_.last_token(s.slot));
@@ -95,8 +92,10 @@ void Runner::fill(const Batch& batch) {
   replayable_ = replayable_ && scorer_.replayable(static_cast<int>(ids_.size()));
 }
 
-// Padding rows: position 0 on the spare page, not drawn.
+// Padding rows: position 0 on the spare page, not drawn. Where every sequence has one row they have one each too,
+// which kernels may tell by the shapes; beside guesses one sequence has them all.
 void Runner::pad() {
+  const bool guesses = sequences_.size() < ids_.size();
   auto rows =
       static_cast<std::size_t>(std::min(padded_rows(static_cast<int>(ids_.size())), step_tokens_));
   while (ids_.size() < rows) {
@@ -105,6 +104,10 @@ void Runner::pad() {
     positions_.push_back(0);
     for (std::size_t g = 0; g < slots_.size(); ++g)
       slots_[g].push_back(plan_.groups[g].pages * plan_.page_size);
+    if (guesses && sequences_.back() == nullptr) {
+      ++offsets_.back();
+      continue;
+    }
     offsets_.push_back(static_cast<std::int32_t>(ids_.size()));
     sequences_.push_back(nullptr);
   }
@@ -220,8 +223,11 @@ void Runner::run(Batch& batch, std::uint64_t step, bool follows) {
 void Runner::compute() {
   if (!replayable_) return forward_and_score();
   // Draws go to the memory of the flight, so that it is part of what is replayed.
+  static_assert(EngineRanges::step_tokens.most < 1 << 20 &&
+                EngineRanges::sequences.most < (1 << 16) - 1);
+  const auto table = static_cast<unsigned>(std::countr_zero(static_cast<unsigned>(B_)));
   auto key = (static_cast<std::uint64_t>(which_) << 60) + (static_cast<std::uint64_t>(T_) << 32) +
-             (static_cast<std::uint64_t>(B_) << 8) +
+             (static_cast<std::uint64_t>(S_) << 16) + (std::uint64_t{table} << 8) +
              (static_cast<std::uint64_t>(batch_->flight) << 1) + (scorer_.greedy() ? 1 : 0);
   b_.repeat(key, [this] { forward_and_score(); });
   scorer_.fetch(*batch_);

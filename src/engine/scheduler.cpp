@@ -85,7 +85,10 @@ void Scheduler::plan(Batch& batch, Clock::time_point now) {
     if (s->prefilling() && !s->finished && !s->paused()) prefills_.push_back(s.get());
   const int rows = mixed_rows(), half = (rows + 1) / 2;
   const bool shared = queue_.shared();
-  if (speculator_.on()) speculator_.propose(running_, next_shape(), batch);
+  if (speculator_.on()) {
+    speculator_.propose(running_, next_shape(), batch);
+    settle_ = settle_ || speculator_.settles();
+  }
   plan_decode(batch, most_decoding(!prefills_.empty()));
   // A long prompt must not hold up decoding.
   int budget = options_.step_tokens - batch.tokens;
@@ -269,13 +272,15 @@ StepShape Scheduler::next_shape() const {
   return shape;
 }
 
-// Guesses take no page from anybody: neither from a sequence nor from the cache.
+// Guesses take no page from a sequence: one is left for each of the others. A cached page goes for them some tokens
+// before it would for the text; a cache that has filled all pages must not cut every draft at the end of a page.
 int Scheduler::guesses_with_room(const Sequence& s) const {
   for (auto count = static_cast<int>(s.draft.size()); count > 0; --count) {
     bool room = true;
-    for (int g = 0; g < cache_.groups() && room; ++g)
-      room = s.tables[g].needed(cache_.pool(g), s.scheduled, s.scheduled + 1 + count) <=
-             cache_.pool(g).free();
+    for (int g = 0; g < cache_.groups() && room; ++g) {
+      const int needed = s.tables[g].needed(cache_.pool(g), s.scheduled, s.scheduled + 1 + count);
+      room = needed == 0 || needed + running() - 1 <= cache_.pool(g).available();
+    }
     if (room) return count;
   }
   return 0;

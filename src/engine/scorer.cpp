@@ -8,14 +8,14 @@ namespace vitrine {
 namespace {
 
 // How a row is drawn by the device.
-DrawRow device_row(const Sequence& s, const DrawSpec& spec) {
+DrawRow device_row(const Sequence& s, const DrawSpec& spec, int slot) {
   const DeviceDraw& d = *s.device_draw;
   return {.key = spec.key(),
           .scale = d.scale,
           .top_p = d.top_p,
           .max_nats = d.max_nats,
           .top_k = d.top_k,
-          .slot = s.slot};
+          .slot = slot};
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ Status Scorer::allocate(int sequences, int step_tokens) {
   staging_.resize(static_cast<std::size_t>(std::max(slice_rows_ * vocab_, dim_)));
   current_ = &flights_[0];
   if (!async_) return Ok{};
-  VT_TRY(last_, make(DType::kI32, {sequences}));
+  VT_TRY(last_, make(DType::kI32, {sequences + 1}));
   b_.feed_from(last_);
   for (Flight& f : flights_) {
     VT_TRY(f.drawn, b_.allocate_shared(step_tokens * static_cast<std::int64_t>(sizeof(DrawnRow))));
@@ -63,7 +63,7 @@ Status Scorer::allocate(int sequences, int step_tokens) {
 
 bool Scorer::drawn_on_device(const Batch& batch, const ScoreRow& row) const {
   const BatchEntry& entry = batch.entries[row.entry];
-  return async_ && row.draw && entry.draws == 1 && entry.sequence->device_draw;
+  return async_ && row.draw && entry.sequence->device_draw;
 }
 
 void Scorer::begin(const Batch& batch) {
@@ -72,9 +72,12 @@ void Scorer::begin(const Batch& batch) {
   host_rows_ = 0;
   greedy_ = true;
   for (const ScoreRow& row : batch.scores) {
-    const Sequence& s = *batch.entries[row.entry].sequence;
+    const BatchEntry& entry = batch.entries[row.entry];
+    const Sequence& s = *entry.sequence;
     const bool device = drawn_on_device(batch, row);
-    draws_.push_back(device ? device_row(s, s.spec(row.position)) : DrawRow{});
+    // Which of the tokens beside guesses is the last one is found out on the host.
+    const int slot = entry.draws > 1 ? spare_slot() : s.slot;
+    draws_.push_back(device ? device_row(s, s.spec(row.position), slot) : DrawRow{});
     greedy_ = greedy_ && (!device || s.device_draw->top_k == 1);
     host_rows_ += row.report || !device;
   }
@@ -124,8 +127,10 @@ void Scorer::collect_deferred(Batch& batch, const Flight& flight) {
     if (device) {
       const DrawnRow& drawn = flight.drawn_rows()[i];
       BatchEntry& entry = batch.entries[row.entry];
-      entry.status = static_cast<LogitsStatus>(drawn.status);
-      if (entry.status == LogitsStatus::kOk) add_token(batch, entry, {.id = drawn.token});
+      if (counts(batch, row)) {
+        entry.status = static_cast<LogitsStatus>(drawn.status);
+        if (entry.status == LogitsStatus::kOk) add_token(batch, entry, {.id = drawn.token});
+      }
     }
     if (device && !row.report) continue;
     const std::span<const float> values(logits, static_cast<std::size_t>(vocab_));
@@ -170,15 +175,19 @@ void Scorer::report(const ScoreRow& row, Sequence& s, std::span<const float> log
   top.resize(top_logprobs(logits, top, scratch_));
 }
 
+// A row after a wrong guess was computed for nothing: the first wrong one ends the entry's draws.
+bool Scorer::counts(const Batch& batch, const ScoreRow& row) {
+  const BatchEntry& entry = batch.entries[row.entry];
+  const int before = row.position - entry.first_draw();
+  return entry.status == LogitsStatus::kOk && !entry.complete && entry.tokens == before &&
+         (before == 0 || batch.drawn.back().id == entry.sequence->token_at(row.position));
+}
+
 // Like the history, the matcher runs ahead of what is committed: it has seen what was drawn.
 void Scorer::draw(Batch& batch, const ScoreRow& row, std::span<const float> logits) {
   BatchEntry& entry = batch.entries[row.entry];
   Sequence& s = *entry.sequence;
-  if (entry.status != LogitsStatus::kOk || entry.complete) return;
-  // A row after a wrong guess was computed for nothing: the first wrong one ends the entry's draws.
-  const int before = row.position - entry.first_draw();
-  if (entry.tokens != before) return;
-  if (before > 0 && batch.drawn.back().id != s.token_at(row.position)) return;
+  if (!counts(batch, row)) return;
   const DrawState::Next next = s.next(row.position);
   entry.complete = next.complete;
   entry.status = next.status;

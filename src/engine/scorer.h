@@ -84,7 +84,10 @@ class Scorer {
   void take_row(Batch& batch, const ScoreRow& row, std::span<const float> logits, bool drawn);
   void report(const ScoreRow& row, Sequence& s, std::span<const float> logits);
   void draw(Batch& batch, const ScoreRow& row, std::span<const float> logits);
+  static bool counts(const Batch& batch, const ScoreRow& row);
   void add_token(Batch& batch, BatchEntry& entry, const DrawnToken& token);
+  // Where the device puts tokens that no later step is fed from.
+  int spare_slot() const { return static_cast<int>(last_.dim(0)) - 1; }
   void pool(Batch& batch);
 
   Model& model_;
@@ -94,9 +97,9 @@ class Scorer {
   const std::int64_t vocab_, dim_;
 
   std::vector<Buffer> buffers_;
-  Tensor hidden_;                          // (T,E)
-  Tensor logits_;                          // (slice_rows_,V)
-  Tensor last_;                            // (slots) i32, on an asynchronous backend
+  Tensor hidden_;  // (T,E)
+  Tensor logits_;  // (slice_rows_,V)
+  Tensor last_;    // (slots, and a spare one) i32, on an asynchronous backend
   std::vector<std::int32_t> last_tokens_;  // by slot, on the others
   std::vector<DrawRow> draws_;
   int host_rows_ = 0;

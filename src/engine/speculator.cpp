@@ -24,6 +24,15 @@ constexpr double kFadeUse = 1.0 / 32;
 
 std::size_t mib(int n) { return static_cast<std::size_t>(n) << 20; }
 
+// Steps are measured together by what they are padded to, and steps that are replayed are.
+std::vector<int> step_sizes(const EngineOptions& options) {
+  if (options.commit_delay == 0) return StepCost::default_sizes(options.step_tokens);
+  std::vector<int> sizes;
+  for (int rows = 1; rows <= options.step_tokens; rows = sizes.back() + 1)
+    sizes.push_back(std::min(padded_rows(rows), options.step_tokens));
+  return sizes;
+}
+
 NgramOptions ngram_options(std::size_t bytes) {
   NgramOptions out;
   while (out.window > 256 && NgramSource(out).bytes() > bytes) out.window /= 2;
@@ -35,7 +44,10 @@ int index_of(GuessSource source) { return static_cast<int>(source); }
 }  // namespace
 
 Speculator::Speculator(const EngineOptions& options, int sequences, ModelSource* model)
-    : most_(options.spec_tokens), always_(options.spec_always), model_(model) {
+    : most_(options.spec_tokens),
+      always_(options.spec_always),
+      late_(options.commit_delay > 0),
+      model_(model) {
   if (options.spec == SpecMode::kOff) return;
   const bool ngram = options.spec == SpecMode::kNgram, text = options.spec != SpecMode::kDraft;
   text_kind_ = ngram ? GuessSource::kNgram : GuessSource::kSuffix;
@@ -48,18 +60,19 @@ Speculator::Speculator(const EngineOptions& options, int sequences, ModelSource*
   const NgramOptions lookup = ngram_options(left / static_cast<std::size_t>(seats));
   for (int i = 0; i < seats; ++i) {
     Seat& seat = seats_.emplace_back();
-    if (ngram)
+    if (options.spec_source)
+      seat.text = options.spec_source();
+    else if (ngram)
       seat.text = std::make_unique<NgramSource>(lookup);
     else if (text)
       seat.text = std::make_unique<SuffixSource>(own, shared_.get());
-    seat.guesses.resize(static_cast<std::size_t>(most_));
-    seat.others.resize(static_cast<std::size_t>(most_));
+    const auto most = static_cast<std::size_t>(most_ + (late_ ? options.commit_delay : 0));
+    seat.guesses.resize(most), seat.others.resize(most);
   }
-  policy_ = std::make_unique<DraftPolicy>(
-      PolicyOptions{.seats = seats,
-                    .max_guesses = most_,
-                    .sources = kGuessSources,
-                    .sizes = StepCost::default_sizes(options.step_tokens)});
+  policy_ = std::make_unique<DraftPolicy>(PolicyOptions{.seats = seats,
+                                                        .max_guesses = most_,
+                                                        .sources = kGuessSources,
+                                                        .sizes = step_sizes(options)});
   candidates_.reserve(seats_.size());
   drafting_.reserve(seats_.size());
   wishes_.reserve(seats_.size());
@@ -95,9 +108,9 @@ void Speculator::ended(const Sequence& s) {
     seat->text->finish(std::span(s.tokens).subspan(static_cast<std::size_t>(s.prompt)));
 }
 
-// It draws a token in the next step, which the host knows before the one after it is planned.
+// It draws a token in the next step, or would if all were committed before.
 bool Speculator::ready(const Sequence& s) {
-  return !s.finished && !s.prefilling() && s.in_flight == 0 && !s.paused() && s.left() > 1;
+  return !s.finished && !s.prefilling() && !s.waits() && !s.paused() && s.left() > 1;
 }
 
 // False: it is behind, and goes on beside the next step.
@@ -114,26 +127,31 @@ bool Speculator::learn(const Sequence& s, Seat& seat) {
 DraftCandidate Speculator::candidate(const Sequence& s, const Seat& seat) const {
   return {.seat = s.slot,
           .source = index_of(seat.source),
-          .guesses = std::span(seat.guesses).first(static_cast<std::size_t>(seat.count)),
+          .guesses = std::span(seat.guesses)
+                         .subspan(static_cast<std::size_t>(seat.ahead),
+                                  static_cast<std::size_t>(seat.count)),
           .take = seat.count};
 }
 
-// A source's guesses, up to a token that would end the sequence, if they promise more than those before.
+// A source's guesses, up to a token that would end the sequence, if they promise more than those before. The first
+// ones are those for its tokens in flight.
 void Speculator::guess(const Sequence& s, Seat& seat, DraftSource& source, GuessSource kind) {
-  const int most = std::min(most_, s.left() - 1);
+  const int ahead = s.in_flight, most = std::min(most_, s.left() - 1) + ahead;
   const int found =
       source.draft(s.tokens, std::span(seat.others).first(static_cast<std::size_t>(most)));
   int count = 0;
   while (count < found && !s.ends_with(seat.others[count].token)) ++count;
-  const DraftCandidate other{
-      .seat = s.slot,
-      .source = index_of(kind),
-      .guesses = std::span(seat.others).first(static_cast<std::size_t>(count))};
-  if (count == 0 ||
-      (seat.count > 0 && policy_->promise(other) <= policy_->promise(candidate(s, seat))))
+  count -= ahead;
+  if (count <= 0) return;
+  const DraftCandidate other{.seat = s.slot,
+                             .source = index_of(kind),
+                             .guesses = std::span(seat.others)
+                                            .subspan(static_cast<std::size_t>(ahead),
+                                                     static_cast<std::size_t>(count))};
+  if (seat.count > 0 && policy_->promise(other) <= policy_->promise(candidate(s, seat)))
     return;
   std::swap(seat.guesses, seat.others);
-  seat.source = kind, seat.count = count;
+  seat.source = kind, seat.ahead = ahead, seat.count = count;
 }
 
 void Speculator::guess(const Sequence& s, Seat& seat) {
@@ -175,6 +193,10 @@ void Speculator::draft_by_model(const StepShape& shape) {
                           .next_ns = model_->pass_ns(sequences)};
   const int depth = always_ ? most_ : policy_->depth(shape, candidates_, cost);
   if (depth == 0) return;
+  // It goes on from tokens that are known. The pass would wait for the step in flight anyway.
+  for (const ModelSource::Wish& w : wishes_)
+    settles_ = settles_ || (w.sequence->in_flight > 0 && !w.sequence->waits_for_host);
+  if (settles_) return;
   std::int64_t start = process_ns();
   if (const int rows_caught = model_->catch_up(wishes_, kLearnedAtOnce); rows_caught > 0) {
     const double most = kMostOver * model_->pass_ns(rows_caught);
@@ -199,13 +221,14 @@ void Speculator::draft_by_model(const StepShape& shape) {
     if (w.count == 0) continue;
     Seat& seat = seats_[w.sequence->slot];
     std::swap(seat.guesses, seat.others);
-    seat.source = GuessSource::kDraft, seat.count = w.count;
+    seat.source = GuessSource::kDraft, seat.ahead = 0, seat.count = w.count;
   }
 }
 
 void Speculator::draft(std::span<const std::unique_ptr<Sequence>> running, const StepShape& shape) {
+  waited_ = std::exchange(settles_, false);
   for (const auto& s : running)
-    if (Seat* seat = seat_of(*s); seat != nullptr && s->in_flight == 0) seat->count = 0;
+    if (Seat* seat = seat_of(*s)) seat->count = 0;
   took_ns_ = model_ns_ = 0;
   charged_ns_ = uncharged_ns_ = 0;
   wanted_ = true;
@@ -238,46 +261,54 @@ void Speculator::propose(std::span<const std::unique_ptr<Sequence>> running, Ste
   const std::int64_t start = process_ns();
   candidates_.clear(), drafting_.clear();
   for (const auto& s : running) {
-    if (s->in_flight > 0) continue;
-    s->draft.clear();
+    if (s->in_flight == 0) s->draft.clear();
     const Seat* seat = seat_of(*s);
-    if (seat == nullptr || seat->count == 0 || s->finished) continue;
+    if (seat == nullptr || seat->count == 0 || s->finished || s->waits()) continue;
     candidates_.push_back(candidate(*s, *seat));
     drafting_.push_back(s.get());
   }
   shape.drafting_ns = charged_ns_;
   if (!always_) policy_->plan(shape, candidates_);
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    drafting_[i]->draft_source = static_cast<GuessSource>(candidates_[i].source);
+    Sequence& s = *drafting_[i];
+    if (candidates_[i].take == 0) continue;
+    // One whose tokens the host draws sits out a step in any case.
+    settles_ = settles_ || (late_ && !s.waits_for_host);
+    if (s.in_flight > 0) continue;
+    s.draft_source = static_cast<GuessSource>(candidates_[i].source);
     for (int k = 0; k < candidates_[i].take; ++k)
-      drafting_[i]->draft.push_back(candidates_[i].guesses[k].token);
+      s.draft.push_back(candidates_[i].guesses[k].token);
   }
   const std::int64_t took = process_ns() - start;
   batch.draft_ns = took_ns_ + took;
   batch.model_draft_ns = model_ns_;
   batch.charged_ns = charged_ns_ + static_cast<double>(took);
+  batch.waited = waited_;
 }
 
 // By source: what making the guesses took, their part of what the step took beyond one without, less what
 // the right ones saved.
-void Speculator::charge(const Batch& batch, const StepShape& shape, StepRecord& record) {
+void Speculator::charge(const Batch& batch, const StepShape& shape, double wall, StepRecord& record) {
   const double plain = policy_->plain_ns(shape), token = policy_->token_ns(shape);
-  const auto wall = static_cast<double>(record.forward_ns + record.sample_ns);
   const double more = record.drafted > 0 ? (wall - plain) / record.drafted : 0;
   const std::int64_t model = seats_.front().text ? batch.model_draft_ns : batch.draft_ns;
   if (model > 0) record.by_source.of(GuessSource::kDraft).draft_ns = model;
   if (model < batch.draft_ns) record.by_source.of(text_kind_).draft_ns = batch.draft_ns - model;
-  for (SourceShare& share : record.by_source)
-    if (plain > 0)
-      share.lost_ns =
-          share.draft_ns + static_cast<std::int64_t>(share.drafted * more - share.accepted * token);
+  for (SourceShare& share : record.by_source) {
+    if (plain <= 0) continue;
+    share.lost_ns = static_cast<std::int64_t>(share.drafted * more - share.accepted * token);
+    if (!late_ || batch.waited) share.lost_ns += share.draft_ns;
+  }
 }
 
 void Speculator::observe(const Batch& batch, StepRecord& record) {
   verified_.clear();
   record.drafted = record.accepted = 0;
   record.by_source = {};
-  StepShape shape{.rows = batch.tokens, .drafting_ns = batch.charged_ns};
+  // Where the next step is planned while one runs, nobody waits for guesses.
+  StepShape shape{.rows = batch.tokens,
+                  .drafting_ns = late_ && !batch.waited ? 0 : batch.charged_ns,
+                  .waited = batch.waited};
   for (const BatchEntry& e : batch.entries) {
     if (e.prefill || e.draws == 0) continue;
     ++shape.decoding;
@@ -297,9 +328,12 @@ void Speculator::observe(const Batch& batch, StepRecord& record) {
          .accepted = right,
          .ended = e.sequence->finished});
   }
+  // From commit to commit where steps overlap, so that it counts when the device stands still.
+  const auto drafting = static_cast<double>(batch.waited ? batch.draft_ns : 0);
+  const double ns = late_ ? static_cast<double>(process_ns() - record.wall_from_ns) - drafting
+                          : static_cast<double>(record.forward_ns + record.sample_ns);
   record.draft_ns = batch.draft_ns;
-  charge(batch, shape, record);
-  const auto ns = static_cast<double>(record.forward_ns + record.sample_ns);
+  charge(batch, shape, ns, record);
   record.spec_lost_ns = static_cast<std::int64_t>(policy_->observe(shape, ns, verified_));
   if (shape.decoding == 0 || !wanted_ || always_) return;
   use_ += kFadeUse * ((record.drafted > 0) - use_);

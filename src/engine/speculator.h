@@ -7,6 +7,13 @@
 // is drawn as it would have been without, and the first that is not the guess ends the sequence's draws
 // (scorer.h). So what is decided here changes how long a step takes, and nothing else.
 //
+// Sources look at tokens that the host knows, so a sequence with guesses has nothing in flight. Where steps are
+// committed late (EngineOptions::commit_delay) that is no matter of course: sources of texts guess behind the step in
+// flight too, and where that is promising, or a model would guess, the engine is asked to commit all before it plans
+// again (settles()), as long as there are guesses worth their rows. All sequences together: half of them in a step
+// would read all weights for it. What the device waits for meanwhile is part of what such steps cost, and so of the
+// decision.
+//
 // Engine thread only; all but draft() under the engine's books lock. Nothing allocates after construction but
 // what a model source says.
 #pragma once
@@ -48,6 +55,8 @@ class Speculator {
   void draft(std::span<const std::unique_ptr<Sequence>> running, const StepShape& shape);
   // Fills in Sequence::draft with those that are worth their rows.
   void propose(std::span<const std::unique_ptr<Sequence>> running, StepShape shape, Batch& batch);
+  // The last step is wanted committed before the next one is planned.
+  bool settles() const { return settles_; }
   // The batch's tokens have been appended. Fills in what the record says of guesses.
   void observe(const Batch& batch, StepRecord& record);
   void check_integrity() const {
@@ -63,7 +72,8 @@ class Speculator {
     // The last guesses, by a source.
     std::vector<Guess> guesses, others;
     GuessSource source = GuessSource::kNgram;
-    int count = 0;
+    int ahead = 0;  // of these, for tokens in flight
+    int count = 0;  // and behind them
   };
   Seat* seat_of(const Sequence& s);
   static bool ready(const Sequence& s);
@@ -73,10 +83,13 @@ class Speculator {
   DraftCandidate candidate(const Sequence& s, const Seat& seat) const;
   void draft_by_model(const StepShape& shape);
   bool pays(const ModelSource::Wish& wish, int behind, double token_ns) const;
-  void charge(const Batch& batch, const StepShape& shape, StepRecord& record);
+  void charge(const Batch& batch, const StepShape& shape, double wall_ns, StepRecord& record);
 
   const int most_;     // guesses for a sequence and step
   const bool always_;  // whatever they cost (tests)
+  const bool late_;    // steps are committed late
+  bool settles_ = false;
+  bool waited_ = false;  // the step that is planned has nothing in flight before it, because settles() was true
   ModelSource* model_;
   GuessSource text_kind_ = GuessSource::kSuffix;
   std::unique_ptr<SharedSuffixes> shared_;

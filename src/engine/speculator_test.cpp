@@ -31,13 +31,13 @@ Request stubborn_request(int seed, int length, int max_tokens) {
   return r;
 }
 
-class Speculation : public testing::TestWithParam<std::tuple<bool, SpecMode>> {};
+class Speculation : public testing::TestWithParam<std::tuple<bool, SpecMode, int>> {};
 
 // What follows is drawn under everything that can depend on the tokens before.
 TEST_P(Speculation, ChangesNoAnswer) {
-  const auto [window, mode] = GetParam();
+  const auto [window, mode, delay] = GetParam();
   std::mt19937 rng(5);
-  EngineOptions o = speculating(cramped(0), mode);
+  EngineOptions o = speculating(cramped(delay), mode);
   auto engine = make_engine(o, window);
   std::vector<std::shared_ptr<TokenStream>> streams;
   std::vector<Request> requests;
@@ -72,7 +72,7 @@ TEST_P(Speculation, ChangesNoAnswer) {
   drain(*engine);
   for (const StepRecord& r : engine->steps_since(0)) drafted += r.drafted, accepted += r.accepted;
   EXPECT_GT(drafted, 100);
-  EXPECT_GT(accepted, 10);
+  EXPECT_GT(accepted, delay == 0 ? 10 : 2);
   EXPECT_LT(accepted, drafted);
   std::map<const TokenStream*, Answer> got;
   for (auto& s : streams) got[s.get()] = answer_of(*s);
@@ -90,7 +90,8 @@ TEST_P(Speculation, ChangesNoAnswer) {
 
 INSTANTIATE_TEST_SUITE_P(All, Speculation,
                          testing::Combine(testing::Bool(),
-                                          testing::Values(SpecMode::kNgram, SpecMode::kSuffix)));
+                                          testing::Values(SpecMode::kNgram, SpecMode::kSuffix),
+                                          testing::Values(0, 1)));
 
 TEST(Speculator, SavesSteps) {
   for (SpecMode mode : {SpecMode::kNgram, SpecMode::kSuffix}) {
@@ -105,6 +106,26 @@ TEST(Speculator, SavesSteps) {
     EXPECT_EQ(a.timings.decode_tokens, 119);
     EXPECT_EQ(a.timings.decode_steps + a.accepted, 119);
   }
+}
+
+// Free pages are rare where prompts are cached. Drafts are not cut at the end of each page for that.
+TEST(Speculator, AFullCacheCutsNoDraft) {
+  Request r = stubborn_request(3, 60, 120);
+  int steps[2];
+  for (const bool full : {false, true}) {
+    auto engine = make_engine(speculating(options(1), SpecMode::kSuffix));
+    for (int i = 0; i < 3 && full; ++i) {
+      ASSERT_TRUE(engine->submit(request(i, 200, 40)).ok());
+      drain(*engine);
+    }
+    if (full) {
+      EXPECT_LE(engine->snapshot().pools[0].free, 2);
+    }
+    auto stream = *engine->submit(r);
+    drain(*engine);
+    steps[full] = stream->wait().account.timings.decode_steps;
+  }
+  EXPECT_LE(steps[true], steps[false] + 3);
 }
 
 // What one answer said is guessed in the next, within a scope and not beyond.
@@ -177,29 +198,32 @@ TEST(Speculator, EndTokensEndAtEveryPlaceOfADraft) {
 }
 
 TEST(Speculator, StepsAllocateNothing) {
-  EngineOptions o = speculating(options(4), SpecMode::kSuffix);
-  o.threads = 1, o.step_tokens = 64;
-  auto engine = make_engine(o, true);
-  std::vector<std::shared_ptr<TokenStream>> streams;
-  for (int i = 0; i < 4; ++i) {
-    Request r = stubborn_request(i, 60, 150);
-    r.logprobs = true, r.top_logprobs = 5;
-    streams.push_back(*engine->submit(r));
+  if (options().backend != "cpu") GTEST_SKIP() << "steps are recorded at their second time";
+  for (const int delay : {0, 1}) {
+    EngineOptions o = speculating(options(4), SpecMode::kSuffix);
+    o.threads = 1, o.step_tokens = 64, o.commit_delay = delay;
+    auto engine = make_engine(o, true);
+    std::vector<std::shared_ptr<TokenStream>> streams;
+    for (int i = 0; i < 4; ++i) {
+      Request r = stubborn_request(i, 60, 150);
+      r.logprobs = true, r.top_logprobs = 5;
+      streams.push_back(*engine->submit(r));
+    }
+    std::vector<TokenEvent> events;
+    std::vector<TokenLogprob> top;
+    events.reserve(1000), top.reserve(5000);
+    for (int i = 0; i < 8; ++i) engine->step();
+    const std::size_t before = allocation_count();
+    for (int i = 0; i < 12; ++i) {
+      engine->step();
+      for (auto& s : streams) s->read(events, top);
+    }
+    EXPECT_EQ(allocation_count(), before);
+    std::uint64_t accepted = 0;
+    for (const std::uint64_t n : engine->metrics().accepted_by_place) accepted += n;
+    EXPECT_GT(accepted, 20u);
+    drain(*engine);
   }
-  std::vector<TokenEvent> events;
-  std::vector<TokenLogprob> top;
-  events.reserve(1000), top.reserve(5000);
-  for (int i = 0; i < 8; ++i) engine->step();
-  const std::size_t before = allocation_count();
-  for (int i = 0; i < 12; ++i) {
-    engine->step();
-    for (auto& s : streams) s->read(events, top);
-  }
-  EXPECT_EQ(allocation_count(), before);
-  std::uint64_t accepted = 0;
-  for (const std::uint64_t n : engine->metrics().accepted_by_place) accepted += n;
-  EXPECT_GT(accepted, 20u);
-  drain(*engine);
 }
 
 // Guesses are counted once, wherever they are told.

@@ -31,10 +31,25 @@ inline Answer answer_of(TokenStream& stream) {
   return out;
 }
 
+// An engine that stays for all tests, and goes before main() ends: a device's driver does not outlive it.
+class SharedEngines : public testing::Environment {
+ public:
+  static std::unique_ptr<Engine>& get(bool window) {
+    static auto* const shared =
+        static_cast<SharedEngines*>(testing::AddGlobalTestEnvironment(new SharedEngines));
+    return shared->engines_[window];
+  }
+  void TearDown() override {
+    for (auto& engine : engines_) engine.reset();
+  }
+
+ private:
+  std::unique_ptr<Engine> engines_[2];
+};
+
 // One request at a time, each choice by itself, nothing reused.
 inline std::vector<Answer> alone(const Request& r, bool window) {
-  static std::unique_ptr<Engine> engines[2];
-  std::unique_ptr<Engine>& engine = engines[window];
+  std::unique_ptr<Engine>& engine = SharedEngines::get(window);
   if (!engine) {
     EngineOptions o = options(1);
     o.prefix_cache = false;

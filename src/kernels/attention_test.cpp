@@ -114,6 +114,16 @@ TEST(Attention, AgreesWithRefOverRaggedBatches) {
       EXPECT_LE(max_difference(expected, found), allowed)
           << c.label << " heads " << s.heads << " dim " << s.head_dim << " type "
           << static_cast<int>(s.dtype);
+      // A token and guesses for the next ones; of one sequence, and of several.
+      const std::vector<std::vector<int>> who{{2}, {2}, {2, 0}, {1, 0, 2}},
+          from{{108}, {96}, {104, 31}, {37, 20, 96}}, n{{5}, {17}, {9, 2}, {1, 5, 17}};
+      for (std::size_t i = 0; i < who.size(); ++i) {
+        expected = scene.step(*ref, expected_cache, who[i], from[i], n[i]);
+        found = scene.step(*c.backend, found_cache, who[i], from[i], n[i]);
+        EXPECT_LE(max_difference(expected, found), allowed)
+            << c.label << " heads " << s.heads << " dim " << s.head_dim << " type "
+            << static_cast<int>(s.dtype) << ", guesses " << i;
+      }
     }
 }
 

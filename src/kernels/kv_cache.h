@@ -28,7 +28,7 @@ struct KvCache {
 // the device's memory.
 struct KvIndex {
   Tensor positions;    // (T) i32: position of each row; row t sees positions 0..positions[t]
-  Tensor row_offsets;  // (S+1) i32: sequence s has rows row_offsets[s] .. row_offsets[s+1]-1
+  Tensor row_offsets;  // (S+1) i32: rows of sequence s, at least one: [s] .. [s+1]-1 of it
   Tensor slots;        // (T) i32: page * P + offset where row t's K and V are stored
   Tensor block_table;  // (S, B) i32: page of positions i*P .. i*P+P-1; -1 where there is none
 };

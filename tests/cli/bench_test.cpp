@@ -55,6 +55,40 @@ TEST(Bench, RunsSeveralSequencesAndRandomWeights) {
   expect_refused({"bench", "--random", "llama-8b:q3"}, {"q3", "llama-1b", "q4_k_m"});
 }
 
+// How many guesses a step has is a matter of measured times; the text is not.
+TEST(Bench, SimulatesGuesses) {
+  const std::vector<std::string> run{
+      "bench", kLlama, "-p", "16", "-n", "60", "-r", "2", "--backend", "cpu", "--spec-tokens", "4"};
+  auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> out = run;
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  };
+  for (const char* acceptance : {"0", "0.8", "1"}) {
+    json::object a = vitrine_json(with({"--spec-acceptance", acceptance}));
+    const json::object& s = a.at("speculation").as_object();
+    EXPECT_TRUE(s.at("simulated").as_bool());
+    EXPECT_EQ(s.at("acceptance").to_number<double>(), std::stod(acceptance));
+    EXPECT_EQ(s.at("spec_tokens").to_number<int>(), 4);
+    EXPECT_EQ(s.at("same_tokens_share").to_number<double>(), 1);
+    for (const char* field : {"off_tok_s", "on_tok_s", "ratio"})
+      EXPECT_GT(s.at(field).to_number<double>(), 0) << field;
+    EXPECT_LE(s.at("guesses_per_step").to_number<double>(), 4);
+  }
+  const json::object a = vitrine_json(with({"--spec-acceptance", "1", "--spec-always"}));
+  const json::object& s = a.at("speculation").as_object();
+  EXPECT_GT(s.at("guesses_per_step").to_number<double>(), 3.5);
+  EXPECT_GT(s.at("tokens_per_step").to_number<double>(), 4.5);
+  EXPECT_EQ(s.at("right_share").to_number<double>(), 1);
+  EXPECT_EQ(s.at("same_tokens_share").to_number<double>(), 1);
+  EXPECT_FALSE(vitrine_json(run).contains("speculation"));
+  expect_refused(with({"--spec-always"}), {"--spec-acceptance"});
+  Exit e = vitrine(with({"--spec-acceptance", "0.5"}));
+  EXPECT_EQ(e.code, 0) << e.err;
+  EXPECT_THAT(e.out, HasSubstr("speculation, simulated"));
+  expect_refused(with({"--spec-acceptance", "0.5", "--spec", "ngram"}), {"ngram", "off"});
+}
+
 // --- devices
 
 TEST(Devices, TellsWhatCanComputeHere) {

@@ -5,6 +5,7 @@
 
 #include "base/mapped_file.h"
 #include "cli/bench_run.h"
+#include "cli/bench_simulated.h"
 #include "cli/bench_spec.h"
 #include "cli/bench_tokenizer.h"
 #include "cli/command.h"
@@ -22,6 +23,8 @@ struct Flags {
   std::vector<std::string> prompt_files;
   double temperature = 0;
   int prompt = 512, tokens = 64, repeat = 3;
+  std::optional<double> acceptance;
+  KnownTexts texts;  // that guesses are simulated from
   bool json = false, ops = false;
 };
 
@@ -38,6 +41,19 @@ void print_ops(const std::vector<OpRow>& rows) {
 // Refuses what cannot be measured; sets the context that the run needs.
 Status check(Flags& f) {
   EngineOptions& options = f.engine.options;
+  if (f.engine.options.spec_always && !f.acceptance)
+    return make_error(ErrorCode::kInvalid, "--spec-always: found without --spec, --draft or --spec-acceptance");
+  if (f.acceptance) {
+    if (f.engine.spec != "off")
+      return make_error(ErrorCode::kInvalid,
+                        "--spec: found {} beside --spec-acceptance, whose guesses are simulated; "
+                        "allowed: off",
+                        f.engine.spec);
+    f.engine.spec = spec_mode_name(SpecMode::kSuffix);
+    options.spec_source = [&f] {
+      return std::make_unique<SimulatedSource>(f.texts, *f.acceptance);
+    };
+  }
   int needed = f.prompt + f.tokens;
   if (options.context == 0) options.context = needed;
   if (options.context < needed)
@@ -62,9 +78,10 @@ struct Report {
   BenchRun last;
   Peak peak;
   std::vector<OpRow> ops;
+  std::optional<SpeculationFigures> speculation;
 };
 
-Result<Report> measure(Engine& engine, const Flags& f) {
+Result<Report> measure(Engine& engine, Flags& f) {
   VT_TRY(BenchRun warm, bench_run(engine, f.prompt, f.tokens));
   Report report;
   std::vector<BenchRun> runs;
@@ -96,6 +113,9 @@ Result<Report> measure(Engine& engine, const Flags& f) {
     engine.time_ops(false);
     report.ops = std::move(timed.ops);
   }
+  if (f.acceptance) {
+    VT_TRY(report.speculation, bench_simulated(engine, f.texts, f.prompt, f.tokens, f.repeat));
+  }
   return report;
 }
 
@@ -104,7 +124,7 @@ json::value to_document(const Engine& engine, const Flags& f, const Report& r) {
   for (const OpRow& row : r.ops)
     ops.push_back(json::object{
         {"op", row.op}, {"prompt_ms", 1e3 * row.prefill}, {"decode_step_ms", 1e3 * row.decode}});
-  return json::object{
+  json::object out{
       {"backend", engine.info().backend_description},
       {"sequences", engine.memory().sequences},
       {"load_s", r.load_s},
@@ -122,6 +142,33 @@ json::value to_document(const Engine& engine, const Flags& f, const Report& r) {
       {"ops", std::move(ops)},
       {"repeat", f.repeat},
       {"logits_hash", fmt::format("{:016x}", r.last.hash)}};
+  if (const auto& s = r.speculation)
+    out["speculation"] = json::object{{"simulated", true},
+                                      {"acceptance", *f.acceptance},
+                                      {"spec_tokens", f.engine.options.spec_tokens},
+                                      {"always", f.engine.options.spec_always},
+                                      {"off_tok_s", s->off_tok_s},
+                                      {"on_tok_s", s->on_tok_s},
+                                      {"ratio", s->ratio},
+                                      {"guesses_per_step", s->guesses_per_step},
+                                      {"tokens_per_step", s->tokens_per_step},
+                                      {"right_share", s->right},
+                                      {"same_tokens_share", s->same_tokens},
+                                      {"device_idle_share", s->idle_share}};
+  return out;
+}
+
+void print_speculation(const Flags& f, const SpeculationFigures& s, bool queues) {
+  fmt::print(
+      "\nspeculation, simulated: guesses are right with probability {:.2f}, {}{} for a "
+      "sequence and step\n"
+      "off {:.1f} tok/s, on {:.1f} tok/s: {:.2f} x (medians of {} pairs)\n"
+      "a sequence and step: {:.2f} guesses, {:.2f} tokens\n"
+      "{:.1f} % of the guesses tried were right; {:.1f} % of the tokens are those without\n",
+      *f.acceptance, f.engine.options.spec_always ? "" : "at most ", f.engine.options.spec_tokens, s.off_tok_s,
+      s.on_tok_s, s.ratio, f.repeat, s.guesses_per_step, s.tokens_per_step, 100 * s.right,
+      100 * s.same_tokens);
+  if (queues) fmt::print("the device idle {:.1f} % of the time with it\n", 100 * s.idle_share);
 }
 
 void print_report(const Engine& engine, const Flags& f, const Report& r) {
@@ -145,6 +192,7 @@ void print_report(const Engine& engine, const Flags& f, const Report& r) {
   if (queues) fmt::print(", the device idle {:.2f} %", 100 * r.idle_share);
   fmt::print("\n");
   if (f.ops) print_ops(r.ops);
+  if (r.speculation) print_speculation(f, *r.speculation, queues);
   fmt::print("\nlogits {:016x}\n", r.last.hash);
 }
 
@@ -178,7 +226,7 @@ Result<SpecBench> spec_bench(const Flags& f, const ModelFile& file) {
   return out;
 }
 
-Result<int> bench_speculation(Flags& f, const std::shared_ptr<const ModelFile>& file) {
+Result<int> bench_pairs(Flags& f, const std::shared_ptr<const ModelFile>& file) {
   VT_TRY(SpecBench bench, spec_bench(f, *file));
   std::size_t longest = 0;
   for (const auto& prompt : bench.prompts) longest = std::max(longest, prompt.size());
@@ -202,7 +250,7 @@ Result<int> bench(Flags& f) {
     VT_RETURN_IF_ERROR(bench_tokenizer(*file, f.text, f.repeat, f.json));
     return 0;
   }
-  if (f.engine.speculates()) return bench_speculation(f, file);
+  if (f.engine.speculates() && !f.acceptance) return bench_pairs(f, file);
   VT_RETURN_IF_ERROR(check(f));
   auto begin = std::chrono::steady_clock::now();
   VT_TRY(auto engine, f.engine.start(file));
@@ -241,11 +289,15 @@ Action add(const CommandLine& line) {
           "with --spec or --draft, which compare runs with guesses and without: the prompt; may "
           "be given several times; default: a few of our own")
       .repeated();
-  line.flag("--all-guesses", f->engine.options.spec_always,
-            "with --spec or --draft: compute every guess, whatever it costs, to see how many are "
-            "right");
   line.option("--temperature", f->temperature, {0.0, 100.0}, "with --spec or --draft")
       .show_default();
+  line.option(
+      "--spec-acceptance", f->acceptance, {0, 1},
+      "also the speed with speculation, on simulated guesses: each of up to --spec-tokens is "
+      "right with this probability");
+  line.flag("--spec-always", f->engine.options.spec_always,
+            "with --spec, --draft or --spec-acceptance: all guesses are computed, whether they are "
+            "worth it or not");
   line.flag("--ops", f->ops, "also where the time goes, op by op");
   line.flag("--json", f->json, "print one JSON document");
   f->engine.add(line);

@@ -8,9 +8,11 @@ namespace {
 // ---- few rows ----
 // A block has up to 16 rows of a sequence and KV head; each warp has 16 of every 64 positions, and
 // their results are merged at the end. The positions may be split over several blocks (grid.x); the
-// last block to finish merges their results.
+// last block to finish merges their results. A token and its guesses may be more than 16 rows: their
+// blocks stand side by side, so that keys and values come from memory once.
 
 inline constexpr int kLeastSteps = 2, kMostParts = 256;  // of a part; of a sequence
+inline constexpr int kMostTokens = 17;  // of a sequence with few rows: one and sixteen guesses
 
 template <int kD>
 struct DecodeShape {
@@ -92,7 +94,8 @@ __global__ void __launch_bounds__(kAttnThreads) decode_kernel(const __grid_const
   int kv = blockIdx.y, sequence = blockIdx.z, warp = threadIdx.x / 32;
   int first_token = __ldcg(a.row_offsets + sequence),
       tokens = __ldcg(a.row_offsets + sequence + 1) - first_token;
-  int rows = tokens * a.G, base = a.split ? 0 : blockIdx.x * 16;
+  int block = a.split ? blockIdx.x % a.row_blocks : blockIdx.x, rows = tokens * a.G,
+      base = block * 16;
   if (!is_short(a, tokens) || base >= rows) return;
   int count = min(16, rows - base), low = INT_MAX, high = 0;
   for (int t = base / a.G; t <= (base + count - 1) / a.G; ++t) {
@@ -102,10 +105,10 @@ __global__ void __launch_bounds__(kAttnThreads) decode_kernel(const __grid_const
   int begin = low / kStep, steps = (high + kStep - 1) / kStep - begin;
   int per_part = steps, parts = 1, part = 0;
   if (a.split) {
-    int most = static_cast<int>(gridDim.x);
+    int most = static_cast<int>(gridDim.x) / a.row_blocks;
     per_part = max((steps + most - 1) / most, kLeastSteps);
     parts = (steps + per_part - 1) / per_part;
-    part = static_cast<int>(blockIdx.x);
+    part = static_cast<int>(blockIdx.x) / a.row_blocks;
     if (part >= parts) return;
   }
   begin += part * per_part;
@@ -147,8 +150,8 @@ __global__ void __launch_bounds__(kAttnThreads) decode_kernel(const __grid_const
     });
     return;
   }
-  std::int64_t group = std::int64_t{sequence} * a.K + kv;
-  float* all = a.partial + group * gridDim.x * kPart<kD>;
+  std::int64_t group = (std::int64_t{sequence} * a.K + kv) * a.row_blocks + block;
+  float* all = a.partial + group * (gridDim.x / a.row_blocks) * kPart<kD>;
   float* mine = all + std::int64_t{part} * kPart<kD>;
   merge_warps<kD>(results, count, [&](int row, int d, float o, float top, float sum) {
     mine[row * kD + d] = o;
@@ -263,17 +266,22 @@ void launch_attention(Context& c, AttnArgs a, std::int64_t T) {
     return;
   }
   if (a.G <= 16) {
-    std::int64_t groups = std::int64_t{a.S} * a.K,
+    // No sequence has more tokens than the others leave. The grid is a matter of shapes, so that a
+    // step can be replayed; blocks without rows end at once, and are not more than a few turns.
+    std::int64_t tokens = std::min<std::int64_t>(T - a.S + 1, kMostTokens),
+                 most = std::max<std::int64_t>(8 * c.sms / (std::int64_t{a.S} * a.K), 1);
+    a.row_blocks = static_cast<int>(std::clamp<std::int64_t>((tokens * a.G + 15) / 16, 1, most));
+    std::int64_t groups = std::int64_t{a.S} * a.K * a.row_blocks,
                  longest = (std::int64_t{a.B} * a.P + kStep - 1) / kStep;
     std::int64_t parts = std::min<std::int64_t>(
         {2 * c.sms / groups, longest, kMostParts, c.workspace_bytes / (groups * kPart<kD> * 4)});
     if (groups > 4096) parts = 1;
     a.split = true;
     launch(c, decode_kernel<kD, kHalf>,
-           dim3(static_cast<unsigned>(std::max<std::int64_t>(parts, 1)), K, S), kAttnThreads,
-           DecodeShape<kD>::kShared, a);
+           dim3(static_cast<unsigned>(std::max<std::int64_t>(parts, 1) * a.row_blocks), K, S),
+           kAttnThreads, DecodeShape<kD>::kShared, a);
   }
-  if (T > a.S || a.G > 16)
+  if ((T - a.S + 1) * a.G > 16 * a.row_blocks)
     launch(c, prefill_kernel<kD, kHalf>, dim3(blocks_for(c, T * a.G + 63LL * a.S, 64), K),
            kAttnThreads, PrefillShape<kD>::kShared, a);
 }
@@ -300,7 +308,7 @@ bool tensor_attention(Context& c, float* out, const float* q, std::int64_t T, st
   a.S = static_cast<int>(S), a.B = static_cast<int>(B), a.H = static_cast<int>(H), a.K = K;
   a.D = D, a.P = s.page_size, a.G = static_cast<int>(H / K);
   a.window = params.window, a.scale = params.scale, a.softcap = params.softcap;
-  a.all = c.deterministic;
+  a.all = c.deterministic, a.row_blocks = 1;
   if (D <= 64)
     half ? launch_attention<64, true>(c, a, T) : launch_attention<64, false>(c, a, T);
   else if (D <= 128)

@@ -24,13 +24,14 @@ struct AttnArgs {
   int S, B, H, K, D, P, G;  // G: query heads of a KV head
   int window;
   float scale, softcap;
-  bool split;  // grid.x are parts of the positions, not blocks of rows
-  bool all;    // every sequence takes the decode kernel
+  bool split;      // grid.x are blocks of rows by parts of the positions
+  int row_blocks;  // of 16 rows, of a sequence; with `split`
+  bool all;        // every sequence takes the decode kernel
 };
 
 // Rows of a sequence with few enough rows for the decode kernel.
 __device__ inline bool is_short(const AttnArgs& a, int tokens) {
-  return a.all || tokens * a.G <= 16;
+  return a.all || tokens * a.G <= 16 * a.row_blocks;
 }
 
 // Shared memory of a step: K and V, rows padded by 16 bytes so that eight rows are in eight banks.
