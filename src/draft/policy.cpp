@@ -89,6 +89,12 @@ double DraftPolicy::promise(const DraftCandidate& c) const {
   return sum;
 }
 
+bool DraftPolicy::affords(const StepShape& shape, int rows, double drafting_ns) const {
+  const double plain = plain_ns(shape);
+  return drafts() && decoded_ >= kWarm && rows <= shape.room &&
+         cost_.at_most(shape.rows + rows) + kMargin * drafting_ns <= ledger_.room(plain) + plain;
+}
+
 int DraftPolicy::depth(const StepShape& shape, std::span<const DraftCandidate> candidates,
                        const DraftingCost& drafting) const {
   if (!drafts() || decoded_ < kWarm || shape.decoding == 0 || candidates.empty()) return 0;

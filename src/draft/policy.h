@@ -83,6 +83,8 @@ class DraftPolicy {
   // worth what they cost.
   int depth(const StepShape& shape, std::span<const DraftCandidate> candidates,
             const DraftingCost& drafting) const;
+  // Whether so many rows more, after drafting that takes so long, may be lost.
+  bool affords(const StepShape& shape, int rows, double drafting_ns) const;
   // Of so many guesses of a source, how many it can be expected to get right.
   double promise(int seat, int source, int count) const;
   // The same for guesses that are made.

@@ -1,6 +1,5 @@
 // What a step's record says adds up: nothing that is shown of a step is lost or counted twice, whatever
 // is forked, preempted, cancelled or committed late.
-#include <array>
 #include <set>
 
 #include "base/process_clock.h"
@@ -188,11 +187,13 @@ TEST_P(Conservation, SharesAndIdleTimeAreTheThreadsTime) {
   EXPECT_GT(sums.back().idle, 0);
 }
 
+constexpr const char* kSuffixes[] = {"", "Late", "Drafted"};
+
 INSTANTIATE_TEST_SUITE_P(All, Conservation,
                          testing::Combine(testing::Bool(), testing::Values(0, 1, 2)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param) ? "Window" : "Full") +
-                                  std::array{"", "Late", "Drafted"}[std::get<1>(info.param)];
+                                  kSuffixes[std::get<1>(info.param)];
                          });
 
 TEST(Waiting, IsExplained) {

@@ -166,12 +166,26 @@ bool Speculator::pays(const ModelSource::Wish& wish, int behind, double token_ns
                         kCatchUpPart * wish.sequence->left() * token_ns;
 }
 
+// What is known of costs is out of date where nothing is tried: a few short drafts are made now and then, more
+// and more rarely, as far as the ledger has room for them. 0: not now.
+int Speculator::explore(const StepShape& shape, double drafting_ns) {
+  constexpr int kTries = 4, kDepth = 2, kMostRarely = 4096;
+  if (++in_vain_ <= explore_after_) return 0;
+  if (in_vain_ > explore_after_ + kTries) {
+    in_vain_ = 0;
+    explore_after_ = std::min(2 * explore_after_, kMostRarely);
+    return 0;
+  }
+  const auto sequences = static_cast<int>(wishes_.size());
+  return policy_->affords(shape, kDepth * sequences, drafting_ns) ? kDepth : 0;
+}
+
 // For those of wishes_ for which it promises more than what they have.
 void Speculator::draft_by_model(const StepShape& shape) {
   candidates_.clear();
   const double token = policy_->token_ns(shape);
   int rows = 0;
-  double catching_up = 0;  // a step's part of it
+  double catching_up = 0, each = 0;  // in all, and a step's part of it
   std::erase_if(wishes_, [&](const ModelSource::Wish& w) {
     const int slot = w.sequence->slot, behind = model_->behind(*w.sequence);
     const Seat& seat = seats_[slot];
@@ -182,21 +196,27 @@ void Speculator::draft_by_model(const StepShape& shape) {
       return true;
     candidates_.push_back({.seat = slot, .source = model, .guesses = {}});
     rows += std::min(behind, 2);
-    if (behind > 2)
-      catching_up += model_->pass_ns(std::min(behind, kLearnedAtOnce)) /
-                     std::max(kChargedOver, w.sequence->left());
+    if (behind > 2) {
+      const double ns = model_->pass_ns(std::min(behind, kLearnedAtOnce));
+      catching_up += ns, each += ns / std::max(kChargedOver, w.sequence->left());
+    }
     return false;
   });
   const int sequences = static_cast<int>(wishes_.size());
   if (sequences == 0) return;
-  const DraftingCost cost{.first_ns = model_->pass_ns(rows) + catching_up,
+  const DraftingCost cost{.first_ns = model_->pass_ns(rows) + each,
                           .next_ns = model_->pass_ns(sequences)};
-  const int depth = always_ ? most_ : policy_->depth(shape, candidates_, cost);
+  int depth = always_ ? most_ : policy_->depth(shape, candidates_, cost);
+  if (depth > 0)
+    in_vain_ = 0, explore_after_ = 32;
+  else
+    depth = explore(shape, catching_up + cost.first_ns + cost.next_ns);
   if (depth == 0) return;
   // It goes on from tokens that are known. The pass would wait for the step in flight anyway.
   for (const ModelSource::Wish& w : wishes_)
     settles_ = settles_ || (w.sequence->in_flight > 0 && !w.sequence->waits_for_host);
   if (settles_) return;
+  exploring_ = in_vain_ > 0;
   std::int64_t start = process_ns();
   if (const int rows_caught = model_->catch_up(wishes_, kLearnedAtOnce); rows_caught > 0) {
     const double most = kMostOver * model_->pass_ns(rows_caught);
@@ -231,6 +251,7 @@ void Speculator::draft(std::span<const std::unique_ptr<Sequence>> running, const
     if (Seat* seat = seat_of(*s)) seat->count = 0;
   took_ns_ = model_ns_ = 0;
   charged_ns_ = uncharged_ns_ = 0;
+  exploring_ = false;
   wanted_ = true;
   if (!always_ && !policy_->drafts()) return;
   const std::int64_t start = process_ns();
@@ -268,7 +289,12 @@ void Speculator::propose(std::span<const std::unique_ptr<Sequence>> running, Ste
     drafting_.push_back(s.get());
   }
   shape.drafting_ns = charged_ns_;
-  if (!always_) policy_->plan(shape, candidates_);
+  if (exploring_) {
+    for (DraftCandidate& c : candidates_)
+      if (c.source != index_of(GuessSource::kDraft)) c.take = 0;
+  } else if (!always_) {
+    policy_->plan(shape, candidates_);
+  }
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     Sequence& s = *drafting_[i];
     if (candidates_[i].take == 0) continue;

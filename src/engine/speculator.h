@@ -82,6 +82,7 @@ class Speculator {
   void guess(const Sequence& s, Seat& seat, DraftSource& source, GuessSource kind);
   DraftCandidate candidate(const Sequence& s, const Seat& seat) const;
   void draft_by_model(const StepShape& shape);
+  int explore(const StepShape& shape, double drafting_ns);
   bool pays(const ModelSource::Wish& wish, int behind, double token_ns) const;
   void charge(const Batch& batch, const StepShape& shape, double wall_ns, StepRecord& record);
 
@@ -103,8 +104,11 @@ class Speculator {
   // with. A prompt that the model had to catch up with is charged over many steps.
   std::int64_t took_ns_ = 0, model_ns_ = 0;
   double charged_ns_ = 0, uncharged_ns_ = 0, debt_ns_ = 0, debt_part_ns_ = 0;
-  bool wanted_ = false;  // there was something to guess
-  double use_ = 1;       // the share of the last such steps that carried guesses
+  // Times that a draft of a model was not worth it, one after the other, and when it is tried nevertheless.
+  int in_vain_ = 0, explore_after_ = 32;
+  bool exploring_ = false;  // the guesses are computed, whatever they cost
+  bool wanted_ = false;     // there was something to guess
+  double use_ = 1;          // the share of the last such steps that carried guesses
   bool active_ = true, told_ = true;
 };
 
