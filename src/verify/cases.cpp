@@ -117,6 +117,7 @@ void add_reports(Request& r, int number) {
   r.logprobs = number % 2 == 0;
   r.top_logprobs = number % 4 == 0 ? 4 : 0;
   r.prompt_logprobs = number % 10 == 9;
+  if (number >= kWithLogits) return;
   const auto length = static_cast<int>(r.prompt.size());
   r.logit_positions = {length - 1};
   // Only the first choice is told of rows before the last.

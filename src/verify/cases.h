@@ -14,6 +14,8 @@ namespace vitrine::verify {
 
 inline constexpr int kMostChoices = 3;  // of a request
 
+inline constexpr int kWithLogits = 64;  // of the first so many requests, rows of logits are kept
+
 // What cases are made of and have to fit into.
 struct CaseRoom {
   int vocab = 0;

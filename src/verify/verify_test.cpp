@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <random>
 
 #include "tokenizer/constraint_source.h"
@@ -140,6 +141,20 @@ TEST(Verify, RefusesWhatCannotBe) {
   refused([](Options& o) { o.one = 16; }, "0 to 15");
   refused([](Options& o) { o.only = {"xyz"}; }, "xyz");
   refused([](Options& o) { o.engine.backend = "xyz"; }, "xyz");
+}
+
+// docs/decoding.md has a row for each condition.
+TEST(Verify, IsDocumented) {
+  std::ifstream file(VT_FIXTURES "/../../docs/decoding.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> names{kDrawn};
+  for (const Condition& c : all_conditions()) names.emplace_back(c.name);
+  for (const std::string& name : names) {
+    const bool found = text.find("| `" + name + "` |") != std::string::npos ||
+                       text.find("| `" + name + "`, ") != std::string::npos ||
+                       text.find(", `" + name + "` |") != std::string::npos;
+    EXPECT_TRUE(found) << name;
+  }
 }
 
 TEST(VerifyCases, ArePureAndOfAllKinds) {
