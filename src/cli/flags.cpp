@@ -11,6 +11,7 @@
 #include "engine/generation.h"
 #include "kernels/backend.h"
 #include "sampling/presets.h"
+#include "sampling/token_texts.h"
 #include "tokenizer/shared_ids.h"
 #include "tokenizer/token_words.h"
 
@@ -304,6 +305,13 @@ Result<SamplingParams> SamplingFlags::resolve(const GenerationDefaults& defaults
   SamplingParams out = vitrine::resolve({&flags, &preset_layer, &model});
   if (tokenizer != nullptr && out.get("dry_multiplier") > 0 && !out.has_breakers())
     out.set_breakers(tokens_with(*tokenizer, default_breakers()).value());
+  if (out.wants_texts()) {
+    if (tokenizer == nullptr || defaults.eos_ids.empty())
+      return make_error(ErrorCode::kNotFound, "--infill: the model has no {}",
+                        tokenizer == nullptr ? "tokenizer, so its tokens have no texts"
+                                             : "token that ends a text");
+    out.set_texts(std::make_shared<const TokenTexts>(token_texts(*tokenizer), defaults.eos_ids));
+  }
   return out;
 }
 

@@ -60,6 +60,8 @@ struct BatchEntry {
   double flops = 0, kv_read_bytes = 0, kv_write_bytes = 0;
 
   int first_draw() const { return first + count - draws; }  // position of the first row that draws
+  // Position of the token that could not be drawn, where one could not.
+  int failed_draw() const { return first_draw() + tokens + 1; }
   // Positions whose K and V stay after the step.
   int computed() const { return first + count - std::max(0, draws - std::max(tokens, 1)); }
 };

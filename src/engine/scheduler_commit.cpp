@@ -91,7 +91,8 @@ void Scheduler::take_results(Sequence& s, const Batch& batch, const BatchEntry& 
     finish(s, FinishReason::kStop);
   else if (entry.status != LogitsStatus::kOk)
     finish(s, FinishReason::kError,
-           fmt::format("position {}: {}", s.computed, logits_status_text(entry.status)));
+           fmt::format("position {}: {}", entry.draws == 0 ? s.computed : entry.failed_draw(),
+                       logits_status_text(entry.status)));
   else if (entry.broken)
     finish(s, FinishReason::kError, "the model's hidden states are not finite");
   else if (entry.draws == 0 && s.computed >= s.prompt && s.max_output == 0)

@@ -77,6 +77,8 @@ class Candidates {
   // `centre` in nats below the best, then in the fixed order. At centre 0 that is the fixed order
   // itself.
   void keep_mass(double mass, double centre = 0);
+  // This token alone, also if a cut has dropped it. False, and nothing changes, where it is masked.
+  bool keep_only(std::int32_t id);
   // Those with at least this probability, and the best.
   void keep_share(double p);
   // Those that keep(candidate), weighed; all stay when it keeps none.
@@ -124,6 +126,7 @@ class Candidates {
 
   Scratch& scratch_;
   std::span<const float> dense_;  // while dense: all candidates, by id
+  bool dropped_ = false;          // some were masked in the list, which `dense_` does not say
   bool listed_ = false;           // the candidates are scratch_.items[0, count_)
   std::size_t count_;
   float max_;  // of the candidates, finite
@@ -180,7 +183,7 @@ template <typename Each>
 void Candidates::drop(Each each) {
   std::optional<Candidate> first;
   each([&](std::int32_t id) {
-    if (!first) own(), first = best(1).front(), index();
+    if (!first) own(), first = best(1).front(), index(), dropped_ |= listed_;
     if (float* logit = find(id)) *logit = -std::numeric_limits<float>::infinity();
   });
   if (first) finish_drop(*first);

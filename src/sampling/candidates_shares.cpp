@@ -30,6 +30,22 @@ void Candidates::finish_drop(const Candidate& best) {
   if (listed_) keep_within(std::numeric_limits<double>::max());  // drops what is masked
 }
 
+bool Candidates::keep_only(std::int32_t id) {
+  const auto at = static_cast<std::size_t>(id);
+  const float* here = nullptr;
+  if (listed_) {
+    index();
+    here = find(id);
+  }
+  // While a list, what was dense says what was not masked before the first cut.
+  if (here == nullptr && (at >= dense_.size() || std::isinf(dense_[at]) || dropped_)) return false;
+  scratch_.items[0] = {max_, id, 0};
+  count_ = 1;
+  listed_ = true;
+  weighed_ = false;
+  return true;
+}
+
 std::size_t Candidates::unmasked() const {
   std::size_t n = 0;
   each_logit([&](float) { ++n; });

@@ -212,6 +212,8 @@ Status SamplingParams::check_vocab(std::size_t vocab) const {
     return make_error(ErrorCode::kInvalid, "{}: found token {}, allowed 0 to {}", name, id,
                       static_cast<std::int64_t>(vocab) - 1);
   };
+  if (wants_texts() && lists_.texts == nullptr)
+    return make_error(ErrorCode::kInvalid, "infill: the texts of the model's tokens are not known");
   const auto entries = logit_bias().entries();
   if (!entries.empty()) VT_RETURN_IF_ERROR(check("logit_bias", entries.back().id));
   if (lists_.allowed && !lists_.allowed->empty())
@@ -229,6 +231,7 @@ void SamplingParams::fill_from(const SamplingParams& lower) {
   if (!lists_.allowed) lists_.allowed = lower.lists_.allowed;
   if (!lists_.breakers) lists_.breakers = lower.lists_.breakers;
   if (!lists_.bad_words) lists_.bad_words = lower.lists_.bad_words;
+  if (!lists_.texts) lists_.texts = lower.lists_.texts;
   if (!order_) order_ = lower.order_;
   if (!seed_) seed_ = lower.seed_;
 }

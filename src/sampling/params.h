@@ -36,6 +36,9 @@ class SamplingParams {
   // Tokens at which dry's copies end.
   void set_breakers(std::vector<std::int32_t> ids);
   bool has_breakers() const { return lists_.breakers != nullptr; }
+  // The texts of the model's tokens, which infill looks at.
+  void set_texts(std::shared_ptr<const TokenTexts> texts) { lists_.texts = std::move(texts); }
+  bool wants_texts() const { return get("infill") > 0; }
   TokenLists lists() const;
   std::size_t bytes() const;  // of its lists, about
 
@@ -48,7 +51,7 @@ class SamplingParams {
   void set_seed(std::uint64_t seed) { seed_ = seed; }
   std::optional<std::uint64_t> seed() const { return seed_; }
 
-  // The check that needs a model: ids are below `vocab`.
+  // The check that needs a model: ids are below `vocab`, and texts are there where they are wanted.
   Status check_vocab(std::size_t vocab) const;
 
   // Takes from `lower` what is not set here.

@@ -32,7 +32,7 @@ TEST(SamplerTable, DefaultOrderIsTheDocumentedOne) {
               ElementsAre("logit_bias", "allowed_token_ids", "bad_words", "no_repeat_ngram",
                           "repetition", "frequency_presence", "dry", "temperature", "top_n_sigma",
                           "top_h", "top_k", "top_p", "min_p", "typical", "epsilon_cutoff",
-                          "eta_cutoff", "xtc", "adaptive_p", "mirostat"));
+                          "eta_cutoff", "xtc", "infill", "adaptive_p", "mirostat"));
 }
 
 TEST(SamplerTable, IsConsistent) {
@@ -233,11 +233,11 @@ TEST(Presets, AreValidLayers) {
     ASSERT_TRUE(params.ok()) << params.error().message;
     for (const PresetValue& v : preset.values) EXPECT_EQ(params->get(v.param), v.value);
   }
-  EXPECT_THAT(known, ElementsAre("code", "factual", "chat", "creative", "brainstorm"));
+  EXPECT_THAT(known, ElementsAre("code", "factual", "chat", "creative", "brainstorm", "infill"));
   const auto unknown = preset_params("poetry");
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().message,
-            "unknown preset 'poetry', known: code, factual, chat, creative, brainstorm");
+            "unknown preset 'poetry', known: code, factual, chat, creative, brainstorm, infill");
 }
 
 }  // namespace

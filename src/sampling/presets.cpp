@@ -21,12 +21,17 @@ constexpr PresetValue kBrainstorm[] = {{"temperature", 1.3},
                                        {"presence_penalty", 0.6},
                                        {"frequency_penalty", 0.2}};
 
+// What is certain, or the end.
+constexpr PresetValue kInfill[] = {
+    {"temperature", 0.2}, {"top_k", 40}, {"top_p", 0.99}, {"min_p", 0}, {"infill", 1}};
+
 constexpr Preset kPresets[] = {
     {"code", "programs and structured output: the likely token, few surprises", kCode},
     {"factual", "answers, extraction, summaries: stay close to the best token", kFactual},
     {"chat", "conversation: varied wording, steady content", kChat},
     {"creative", "stories and verse: wide choice among plausible tokens", kCreative},
     {"brainstorm", "many different ideas: wide choice, repetition discouraged", kBrainstorm},
+    {"infill", "what belongs between two texts: what is certain, then the end", kInfill},
 };
 
 }  // namespace

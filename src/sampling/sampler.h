@@ -21,6 +21,7 @@
 //   90 epsilon_cutoff       keep those with at least this probability
 //  100 eta_cutoff           the same, with a lower bar where the model is unsure
 //  110 xtc                  by a coin, drop the likeliest but one
+//  115 infill               between two texts, say what is certain or end
 //  120 adaptive_p           prefer tokens whose probability is near a target
 //  130 mirostat             keep what brings the surprise near a target, instead of all other cuts
 //

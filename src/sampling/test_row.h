@@ -48,6 +48,10 @@ class Row {
     lists_.breakers = std::make_shared<const std::vector<std::int32_t>>(std::move(ids));
     return *this;
   }
+  Row& texts(std::shared_ptr<const TokenTexts> texts) {
+    lists_.texts = std::move(texts);
+    return *this;
+  }
   Row& bad_words(std::vector<std::vector<std::int32_t>> words) {
     lists_.bad_words =
         std::make_shared<const std::vector<std::vector<std::int32_t>>>(std::move(words));

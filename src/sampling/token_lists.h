@@ -11,6 +11,8 @@
 
 namespace vitrine {
 
+class TokenTexts;
+
 struct LogitBias {
   std::int32_t id;
   float bias;
@@ -46,6 +48,7 @@ struct TokenLists {
   Shared<std::int32_t> allowed;   // ascending; only these may be drawn
   Shared<std::int32_t> breakers;  // ascending; dry's copies end at them
   Shared<std::vector<std::int32_t>> bad_words;
+  std::shared_ptr<const TokenTexts> texts;  // of all tokens; of the model, not of the request
 };
 
 }  // namespace vitrine

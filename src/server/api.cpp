@@ -1,6 +1,7 @@
 #include "server/api.h"
 
 #include "engine/engine.h"
+#include "formats/model_file.h"
 #include "server/http/key_limits.h"
 
 namespace vitrine {
@@ -31,6 +32,7 @@ void Api::attach(Engine& served) {
   engine = &served;
   vocab = served.info().vocab;
   context = served.memory().context;
+  end_ids = served.file().generation().eos_ids;
   fingerprint = fmt::format("vitrine-{}-{}", version, served.info().backend);
   loaded.store(true, std::memory_order_release);
 }

@@ -17,6 +17,8 @@
 #include "engine/pooling.h"
 #include "glass/assets.h"
 #include "sampling/params.h"
+#include "sampling/token_texts.h"
+#include "sampling/token_texts.h"
 #include "server/error.h"
 #include "server/http/http.h"
 #include "server/logit_rows.h"
@@ -52,6 +54,7 @@ class LiveStreams {
 struct Api {
   Engine* engine = nullptr;              // by attach()
   int vocab = 0, context = 0;            // the engine's
+  std::vector<std::int32_t> end_ids;     // tokens that end a text; the model's
   std::string fingerprint;               // "vitrine-0.1.0-cpu"
   const Tokenizer* tokenizer = nullptr;  // null: the model has none
   const ChatTemplate* chat = nullptr;    // with the tokenizer
@@ -77,6 +80,7 @@ struct Api {
   LogitRows rows;  // of these, computed again
   Refused refused;
   ConstraintSource constraints;
+  TokenTextsSource texts_of_tokens;
   TraceHub trace;  // the engine's events
 
   // After `version`. Requests may already come in.

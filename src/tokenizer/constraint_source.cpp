@@ -1,7 +1,7 @@
 #include "tokenizer/constraint_source.h"
 
 #include "grammar/compiler.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/token_words.h"
 
 namespace vitrine {
 
@@ -11,10 +11,7 @@ Result<std::shared_ptr<ConstraintCompiler>> make_constraint_compiler(const Token
                       "a {} tokenizer adds spaces between its tokens, so texts cannot be "
                       "constrained byte by byte",
                       tokenizer.kind());
-  std::vector<std::string> pieces(static_cast<std::size_t>(tokenizer.vocab_size()));
-  for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id)
-    if (!tokenizer.is_special(id)) pieces[id] = tokenizer.piece(id);
-  return std::make_shared<ConstraintCompiler>(std::move(pieces));
+  return std::make_shared<ConstraintCompiler>(token_texts(tokenizer));
 }
 
 Result<std::shared_ptr<const Constraint>> ConstraintSource::compile(const Tokenizer* tokenizer,

@@ -23,6 +23,13 @@ std::span<const std::string> default_breakers() {
   return kBreakers;
 }
 
+std::vector<std::string> token_texts(const Tokenizer& tokenizer) {
+  std::vector<std::string> out(static_cast<std::size_t>(tokenizer.vocab_size()));
+  for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id)
+    if (!tokenizer.is_special(id)) out[static_cast<std::size_t>(id)] = tokenizer.piece(id);
+  return out;
+}
+
 Result<std::vector<std::int32_t>> tokens_with(const Tokenizer& tokenizer,
                                               std::span<const std::string> strings) {
   VT_RETURN_IF_ERROR(check(strings, kMaxBreakers, kMaxBreakerBytes));

@@ -16,6 +16,9 @@ namespace vitrine {
 std::span<const std::string> default_breakers();
 inline constexpr std::size_t kMaxBreakers = 16, kMaxBreakerBytes = 40;
 
+// By id; empty for special tokens, which are no text.
+std::vector<std::string> token_texts(const Tokenizer& tokenizer);
+
 // Every token with one of these strings in its text. Refuses more than kMaxBreakers, empty ones and
 // longer ones than kMaxBreakerBytes. Looks at the whole vocabulary.
 Result<std::vector<std::int32_t>> tokens_with(const Tokenizer& tokenizer,

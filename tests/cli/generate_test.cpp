@@ -98,6 +98,21 @@ TEST(Generate, TakesEverySamplingFlag) {
   EXPECT_EQ(tokens_of(greedy), tokens_of(top1));
 }
 
+// infill wants texts of tokens, and an end.
+TEST(Generate, InfillSaysWhatIsCertainOrEnds) {
+  expect_refused(generate(kLlama, {"--infill", "1"}), {"--infill", "tokenizer"});
+  expect_refused(generate(kLlama, {"--preset", "infill"}), {"--infill", "tokenizer"});
+  TempFolder folder;
+  for (const char* name : {"config.json", "model.safetensors"})
+    folder.write(name, read_text(kLlama + "/" + name));
+  folder.write("tokenizer.json", tiny_tokenizer());
+  // A model of random weights is certain of nothing.
+  json::object a = vitrine_json({"generate", folder.path(""), "--ids", "5,6,7", "--infill", "1",
+                                 "--max-tokens", "9", "--seed", "1"});
+  EXPECT_EQ(a.at("finish_reason"), "stop");
+  EXPECT_TRUE(tokens_of(a).empty());
+}
+
 TEST(Generate, ContextIsAHardLimit) {
   Golden golden = load_golden("llama");
   std::vector<std::string> args{"generate", kLlama, "--ids", join(golden.ids), "--ignore-eos"};

@@ -75,6 +75,15 @@ void read_allowed_ids(const Api& api, JsonFields& fields, SamplingParams& params
   take(fields, "allowed_token_ids", params.set_allowed_ids(std::move(ids)));
 }
 
+// infill looks at the texts of all tokens.
+void give_texts(const Api& api, JsonFields& fields, SamplingParams& params) {
+  if (api.tokenizer == nullptr)
+    return fields.fail("infill", "the model has no tokenizer, so its tokens have no texts");
+  if (api.end_ids.empty()) return fields.fail("infill", "the model has no token that ends a text");
+  params.set_texts(
+      api.texts_of_tokens.get([&] { return token_texts(*api.tokenizer); }, api.end_ids));
+}
+
 // The request's own layer over its preset over the server's defaults.
 SamplingParams read_sampling(const Api& api, JsonFields& fields, const SamplingParams& lowest) {
   SamplingParams own, preset;
@@ -93,6 +102,7 @@ SamplingParams read_sampling(const Api& api, JsonFields& fields, const SamplingP
     else
       fields.fail("preset", made.error().message);
   }
+  if (resolve({&own, &preset, &lowest}).wants_texts()) give_texts(api, fields, own);
   if (const Status known = own.check_vocab(api.vocab); !known.ok() && !fields.error()) {
     const std::string& message = known.error().message;
     fields.fail(bad_field(message.substr(0, message.find(':')), message));

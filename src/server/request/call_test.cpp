@@ -153,6 +153,19 @@ TEST_F(OpenaiRequest, WordsAndListsOfSamplers) {
   EXPECT_FALSE(completion("").call.request.sampling.has_breakers());
   EXPECT_FALSE(completion(R"("repetition_detection":{})").call.request.repetition);
 
+  EXPECT_EQ(message(completion(R"("infill":1)")),
+            "infill: the model has no token that ends a text");
+  EXPECT_EQ(message(completion(R"("infill":2)")), "infill: found 2, allowed whole numbers 0 to 1");
+  api.end_ids = {2};
+  for (const char* asked : {R"("infill":1)", R"("preset":"infill")"}) {
+    const auto texts = completion(asked).call.request.sampling.lists().texts;
+    ASSERT_NE(texts, nullptr);
+    EXPECT_EQ(texts->text(29), "z");
+    EXPECT_EQ(texts->text(2), "") << "special";
+    EXPECT_TRUE(texts->ends(2));
+  }
+  EXPECT_EQ(completion(R"("infill":0)").call.request.sampling.lists().texts, nullptr);
+
   EXPECT_EQ(message(completion(R"("bad_words":[""])")),
             "bad_words: found a string of 0 bytes, allowed 1 to 256");
   EXPECT_EQ(message(completion(R"("bad_words":["  "])")),
@@ -171,6 +184,8 @@ TEST_F(OpenaiRequest, WordsAndListsOfSamplers) {
   api.tokenizer = nullptr;
   EXPECT_THAT(message(prompt("[5]", R"("bad_words":["a"])")),
               ::testing::HasSubstr("bad_words: the model has no tokenizer"));
+  EXPECT_THAT(message(prompt("[5]", R"("infill":1)")),
+              ::testing::HasSubstr("infill: the model has no tokenizer"));
 }
 
 TEST_F(OpenaiRequest, FourFormsOfPrompts) {
