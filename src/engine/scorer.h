@@ -79,6 +79,8 @@ class Scorer {
   void take_row(Batch& batch, const ScoreRow& row, std::span<const float> logits, bool drawn);
   void report(const ScoreRow& row, Sequence& s, std::span<const float> logits);
   void draw(Batch& batch, const ScoreRow& row, std::span<const float> logits);
+  void rank(BatchEntry& entry, Sequence& s, const DrawState::Next& next,
+            std::span<const float> logits);
   void add_token(Batch& batch, BatchEntry& entry, const DrawnToken& token);
   void pool(Batch& batch);
 
