@@ -182,7 +182,7 @@ TEST_P(BeamsUnderLoad, FindTheSameAsAlone) {
   std::vector<Search> searches;
   std::map<std::tuple<int, int, int, int>, std::vector<Found>> known;
   int diverse = 0;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     random_turn(*engine, rng, others);
     engine->check_integrity();
     if (i % 30 != 0) continue;

@@ -154,7 +154,13 @@ void Scheduler::admit(Clock::time_point now) {
     if (Sequence* s = queue_.best(now)) block(*s, Wait::kPolicy, now);
     return;
   }
+  // Beams leave several places at once, in which others fit that lost theirs: who lost it in this plan does not come
+  // back in it, or some would chase each other round.
+  const auto chased = [this](const Sequence& s) { return s.preempted && s.starved == plans_; };
+  const auto beams_chased = [&](const auto& s) { return s->beams && chased(*s); };
   while (Sequence* s = queue_.best(now)) {
+    if (chased(*s) && std::any_of(queue_.waiting().begin(), queue_.waiting().end(), beams_chased))
+      return block(*s, Wait::kSeats, now);
     while (free_slots_.size() < static_cast<std::size_t>(s->seats()))
       if (!preempt_for(*s, true)) return block(*s, Wait::kSeats, now);
     // Nobody overtakes: a large sequence is not passed by small ones for ever.
@@ -479,6 +485,7 @@ void Scheduler::preempt_one(Sequence& s, const Sequence& by, int prefill_end) {
   release(s);
   s.account.life.turn(process_ns(), LifeKind::kPreempted, LifeCause::kNone, by.id);
   s.preempted = true;
+  s.starved = plans_;
   s.prefill_end = prefill_end;
   s.reached = std::max(s.reached, s.computed);
   s.scheduled = s.computed = s.named = 0;
