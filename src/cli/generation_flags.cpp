@@ -60,12 +60,14 @@ void GenerationFlags::add(const CommandLine& line) {
 }
 
 Result<Request> GenerationFlags::request(std::vector<std::int32_t> prompt, const ModelFile& file,
-                                         const Tokenizer* tokenizer) const {
+                                         const Tokenizer* tokenizer, bool beams) const {
   Request r;
   r.prompt = std::move(prompt);
   r.max_tokens = max_tokens;
   r.ignore_eos = ignore_eos;
-  VT_TRY(r.sampling, sampling.resolve(file.generation(), tokenizer));
+  // What the model's authors ask for is about draws.
+  VT_TRY(r.sampling, sampling.resolve(beams ? GenerationDefaults{} : file.generation(), tokenizer));
+  if (beams) VT_RETURN_IF_ERROR(r.sampling.check_beams());
   if (!repetition.empty()) {
     VT_TRY(const auto n, parse_ids(repetition, "--repetition-detection"));
     if (n.size() != 3)

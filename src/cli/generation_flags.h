@@ -28,9 +28,9 @@ struct GenerationFlags {
   std::string repetition;
   ConstraintFlags constraint;
   void add(const CommandLine& line);
-  // `tokenizer` may be null.
+  // `tokenizer` may be null. `beams`: samplers that draw or cut are left out, and refused where a flag asks for them.
   Result<Request> request(std::vector<std::int32_t> prompt, const ModelFile& file,
-                          const Tokenizer* tokenizer) const;
+                          const Tokenizer* tokenizer, bool beams = false) const;
   // The text of what follows `prompt`, up to a stop string.
   Result<TextStream> text(const Tokenizer& tokenizer,
                           const std::vector<std::int32_t>& prompt) const;

@@ -89,7 +89,8 @@ struct Account {
   std::uint64_t id = 0;
   std::string label, tenant;
   int choice = 0, priority = 0;
-  std::uint64_t parent = 0;  // Request::parent
+  std::uint64_t parent = 0;   // Request::parent
+  std::uint64_t beam_of = 0;  // of a beam: the first sequence of its request; 0: it is none
   std::int64_t submitted_unix_ms = 0;
   Usage usage;
   Timings timings;

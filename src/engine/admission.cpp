@@ -36,6 +36,7 @@ Status Admission::check(const Request& r) const {
       return make_error(ErrorCode::kInvalid, "prompt token {} is {}, allowed 0 to {}", i,
                         r.prompt[i], vocab - 1);
   VT_RETURN_IF_ERROR(check_begun(r));
+  if (r.beams) VT_RETURN_IF_ERROR(check_beams(r));
   if (r.max_tokens && *r.max_tokens < 0)
     return make_error(ErrorCode::kInvalid, "max_tokens: found {}, allowed 0 or more",
                       *r.max_tokens);
@@ -93,10 +94,65 @@ Status Admission::check_begun(const Request& r) const {
   return Ok{};
 }
 
+Status Admission::check_beams(const Request& r) const {
+  const BeamOptions& b = *r.beams;
+  VT_RETURN_IF_ERROR(b.check());
+  const auto refuse = [](const char* name, const char* why) {
+    return make_error(ErrorCode::kInvalid, "{}: not with beam search, {}", name, why);
+  };
+  if (!r.begun.empty()) return refuse("begun", "whose texts begin together");
+  if (r.pooling) return refuse("pooling", "which makes text");
+  if (r.logprobs || r.top_logprobs > 0) return refuse("logprobs", "whose scores are of texts");
+  if (r.prompt_logprobs || !r.logit_positions.empty())
+    return refuse("prompt_logprobs", "whose scores are of texts");
+  if (r.repetition) return refuse("repetition_detection", "which ranks texts that end by tokens");
+  if (r.max_tokens == 0)
+    return make_error(ErrorCode::kInvalid, "max_tokens: found 0, a beam search needs 1 or more");
+  VT_RETURN_IF_ERROR(within("choices", r.choices, b.returned, b.returned));
+  if (b.beams > plan_.sequences)
+    return make_error(ErrorCode::kInvalid,
+                      "beams: found {}, allowed 1 to {}: so many sequences run at once", b.beams,
+                      plan_.sequences);
+  VT_RETURN_IF_ERROR(r.sampling.check_beams());
+  const auto prompt = static_cast<int>(r.prompt.size());
+  const int length =
+      prompt + std::min(r.max_tokens.value_or(plan_.context), plan_.context - prompt);
+  for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
+    const int needed = Beams::pages(plan_, g, b.beams, prompt, length);
+    if (needed > plan_.groups[g].pages)
+      return make_error(ErrorCode::kTooLarge,
+                        "beams: {} of {} tokens after a prompt of {} need {} pages of the cache, "
+                        "which has {}; fewer beams or a smaller max_tokens need less",
+                        b.beams, length - prompt, prompt, needed, plan_.groups[g].pages);
+  }
+  return Ok{};
+}
+
+// Of the choices, which are their sequences.
+void Admission::make_beams(Sequence& first) {
+  const BeamOptions& options = *first.request.beams;
+  auto beams = std::make_shared<Beams>(options, first.max_output);
+  const auto join = [&](Sequence& s) {
+    beams->all.push_back(&s);
+    s.beams = beams;
+    s.candidates.reserve(2 * static_cast<std::size_t>(options.candidates()));
+    s.resting = &s != &first;
+    s.waits_for_host = true;
+    s.device_draw.reset();
+  };
+  join(first);
+  for (auto& f : first.forks) join(*f);
+  beams->live.assign(beams->search.live().size(), &first);
+}
+
 std::unique_ptr<Sequence> Admission::make(Request request) const {
+  if (request.beams) {
+    request.sampling = request.sampling.for_beams();
+    request.speculative = false;
+  }
   const std::optional<std::uint64_t> asked = request.sampling.seed();
   const std::uint64_t seed = asked ? *asked : draw_seed();
-  const int choices = request.choices;
+  const int choices = request.beams ? request.beams->beams : request.choices;
   std::vector<std::int32_t> prompt = std::move(request.prompt);
   std::sort(request.logit_positions.begin(), request.logit_positions.end());
   const int from = request.first_choice;
@@ -110,6 +166,7 @@ std::unique_ptr<Sequence> Admission::make(Request request) const {
     f->keys.insert(f->keys.end(), first->keys.begin(), first->keys.end());
     first->forks.push_back(std::move(f));
   }
+  if (first->request.beams) make_beams(*first);
   return first;
 }
 

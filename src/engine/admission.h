@@ -26,6 +26,8 @@ class Admission {
 
  private:
   Status check_begun(const Request& request) const;
+  Status check_beams(const Request& request) const;
+  static void make_beams(Sequence& first);
   std::unique_ptr<Sequence> make_choice(Request request, std::vector<std::int32_t> prompt,
                                         int choice, std::uint64_t seed) const;
   void hash_prompt(Sequence& s) const;

@@ -22,6 +22,12 @@ DrawState::DrawState(const Request& request, std::span<const std::int32_t> promp
   if (request.constraint) matcher.emplace(request.constraint);
 }
 
+void DrawState::copy_progress(const DrawState& from) {
+  history = from.history;
+  reasoning = from.reasoning;
+  matcher = from.matcher;
+}
+
 bool DrawState::ends_with(std::int32_t token) const {
   return std::find(ends.begin(), ends.end(), token) != ends.end();
 }

@@ -42,6 +42,8 @@ struct DrawState {
     chain->take(history, token, p);
     return accept(token);
   }
+  // As far as `from`, which is of the same request.
+  void copy_progress(const DrawState& from);
   bool ends_with(std::int32_t token) const;
 
   int prompt = 0;  // its length

@@ -153,6 +153,7 @@ void Engine::accept() {
 
 Result<std::shared_ptr<TokenStream>> Engine::submit(Request request) {
   request.choices = 1;
+  if (request.beams) request.beams->returned = 1;
   VT_TRY(auto streams, submit_choices(std::move(request)));
   return streams[0];
 }
@@ -160,7 +161,8 @@ Result<std::shared_ptr<TokenStream>> Engine::submit(Request request) {
 Result<std::vector<std::shared_ptr<TokenStream>>> Engine::submit_choices(Request request) {
   VT_RETURN_IF_ERROR(p_->admission.check(request));
   const std::string tenant = request.tenant;
-  auto full = [&, weight = request.weight, choices = request.choices] {
+  auto full = [&, weight = request.weight,
+               choices = request.beams ? request.beams->beams : request.choices] {
     FairQueue::Arrival arrival{.tenant = tenant, .weight = weight, .sequences = choices};
     for (const auto& s : p_->incoming) {
       const int waits = 1 + static_cast<int>(s->forks.size());
@@ -180,13 +182,18 @@ Result<std::vector<std::shared_ptr<TokenStream>>> Engine::submit_choices(Request
     std::scoped_lock lock(p_->books, p_->mutex);
     if (full()) return busy();
   }
+  const auto wanted = static_cast<std::size_t>(request.choices);
   std::unique_ptr<Sequence> first = p_->admission.make(std::move(request));
   std::vector<std::shared_ptr<TokenStream>> streams{first->stream};
-  for (auto& f : first->forks) streams.push_back(f->stream);
+  for (auto& f : first->forks)
+    if (streams.size() < wanted) streams.push_back(f->stream);
   {
     std::scoped_lock lock(p_->books, p_->mutex);
     if (full()) return busy();
-    auto name = [&](Sequence& s) { s.id = s.account.id = s.stream->id_ = p_->next_id++; };
+    auto name = [&](Sequence& s) {
+      s.id = s.account.id = s.stream->id_ = p_->next_id++;
+      if (s.beams) s.account.beam_of = first->id;
+    };
     name(*first);
     for (auto& f : first->forks) name(*f);
     p_->incoming.push_back(std::move(first));

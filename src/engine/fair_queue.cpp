@@ -70,7 +70,8 @@ bool FairQueue::may_take(const Sequence& wants, const Sequence& from) const {
   const Tenant &taker = tenants_[wants.tenant], &giver = tenants_[from.tenant];
   return wants.tenant != from.tenant &&
          wants.request.priority <= std::max(0, from.request.priority) &&
-         (giver.seats - 1) / giver.weight >= (taker.seats + 1) / taker.weight;
+         (giver.seats - from.seats()) / giver.weight >=
+             (taker.seats + wants.seats()) / taker.weight;
 }
 
 bool FairQueue::has_room(const Arrival& a, int most) const {

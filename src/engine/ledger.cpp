@@ -55,7 +55,7 @@ void Ledger::ran(const Batch& batch, const StepRecord& r) {
     (entry.prefill ? t.prefill_ms : t.decode_ms) += ns * 1e-6;
     ++(entry.prefill ? t.prefill_steps : t.decode_steps);
     if (!entry.prefill) {
-      t.decode_tokens += entry.tokens;
+      t.decode_tokens += entry.sequence->beams ? entry.draws : entry.tokens;
       speculated(a, entry);
     }
     if (a.steps == 0) a.first_step = r.step;

@@ -14,9 +14,9 @@ const char* life_kind_name(LifeKind kind) {
 }
 
 const char* life_cause_name(LifeCause cause) {
-  static constexpr const char* kNames[] = {"none",   "step",   "behind", "seats", "pages",
-                                           "policy", "prompt", "budget", "host",  "reader",
-                                           "held",   "again",  "worker", "engine"};
+  static constexpr const char* kNames[] = {"none",   "step",   "behind", "seats",  "pages",
+                                           "policy", "prompt", "budget", "host",   "beams",
+                                           "reader", "held",   "again",  "worker", "engine"};
   return kNames[static_cast<int>(cause)];
 }
 

@@ -44,6 +44,7 @@ enum class LifeCause : std::uint8_t {
   // Of kSatOut.
   kBudget,  // the step had no room for its rows
   kHost,    // the host draws its token while the device goes on
+  kBeams,   // the other beams of its request were not as far, or it had no text
   // Of kPaused.
   kReader,  // too many tokens are unread
   kHeld,    // its reader lets it draw no more

@@ -10,8 +10,8 @@
 namespace vitrine {
 namespace {
 
-// What pages and entries take at most, packed.
-constexpr std::size_t kPageBytes = 32, kEntryBytes = 72, kOtherBytes = 4096;
+// What pages, and entries with a change of their beams, take at most, packed.
+constexpr std::size_t kPageBytes = 32, kEntryBytes = 72 + 48, kOtherBytes = 4096;
 constexpr std::size_t kMostPages = 16384;
 
 // With all of its entries.
@@ -67,6 +67,7 @@ void Records::arrived(const Sequence& s) {
   const ArriveEvent event{.at_ns = t.submitted,
                           .sequence = s.id,
                           .parent = s.account.parent,
+                          .beam_of = s.account.beam_of,
                           .label = s.account.label,
                           .tenant = s.account.tenant,
                           .choice = s.account.choice,
@@ -191,6 +192,9 @@ std::vector<OwnStep> Records::of(std::span<const std::uint64_t> sequences) const
     own.record = event.record;
     own.record.entries.reserve(static_cast<std::size_t>(theirs));
     std::copy_if(entries.begin(), entries.end(), std::back_inserter(own.record.entries), is_theirs);
+    std::erase_if(own.record.beams, [&](const BeamChange& b) {
+      return !std::binary_search(sequences.begin(), sequences.end(), b.sequence);
+    });
     own.sequences = entries.size();
     own.largest.resize(std::min(entries.size(), OwnStep::kMostLargest));
     std::partial_sort_copy(entries.begin(), entries.end(), own.largest.begin(), own.largest.end(),

@@ -15,6 +15,7 @@
 
 #include "engine/account.h"
 #include "engine/pooling.h"
+#include "sampling/beam_search.h"
 #include "sampling/logprobs.h"
 #include "sampling/params.h"
 #include "sampling/reasoning_limit.h"
@@ -48,6 +49,9 @@ struct Request {
   bool ignore_eos = false;
   std::vector<std::int32_t> stop_token_ids;  // end the text as an end token does, ignore_eos or not
   int choices = 1;                           // answers to the same prompt, which is computed once
+  // Beam search: the choices are its best texts, BeamOptions::returned of them. Neither drawn nor cut, so that
+  // samplers that do are refused (SamplingParams::check_beams), as is what is told about single draws.
+  std::optional<BeamOptions> beams;
   bool logprobs = false;                     // fill TokenEvent::logprob
   int top_logprobs = 0;                      // the best tokens of each position, with logprobs
   bool prompt_logprobs = false;              // of the prompt too; nothing comes from the cache then
@@ -87,6 +91,7 @@ struct Finish {
   std::uint64_t seed = 0;
   // The token that ended the text, which is not part of it; -1: none.
   std::int32_t stop_token = -1;
+  std::optional<double> score;  // of a text that beam search found
   Account account;
 };
 
@@ -130,6 +135,7 @@ class TokenStream {
 
  private:
   friend class Admission;
+  friend class Beams;
   friend class Engine;
   friend class Scheduler;
   friend class Scorer;

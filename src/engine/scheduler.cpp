@@ -82,7 +82,8 @@ void Scheduler::plan(Batch& batch, Clock::time_point now) {
   admit(now);
   prefills_.clear();
   for (const auto& s : running_)
-    if (s->prefilling() && !s->finished && !s->paused()) prefills_.push_back(s.get());
+    if (s->prefilling() && !s->finished && !s->resting && !s->paused())
+      prefills_.push_back(s.get());
   const int rows = mixed_rows(), half = (rows + 1) / 2;
   const bool shared = queue_.shared();
   if (speculator_.on()) {
@@ -103,18 +104,23 @@ void Scheduler::plan(Batch& batch, Clock::time_point now) {
 
 bool Scheduler::overdue(Sequence& s, Clock::time_point now) {
   if (s.finished) return false;
+  if (s.beams) return beams_overdue(s, now);
   if (s.stream->end_asked() != TokenStream::End::kNone)
     finish(s, s.stream->end_asked() == TokenStream::End::kStop ? FinishReason::kStop
                                                                : FinishReason::kCancelled);
-  else if (s.deadline && now >= *s.deadline)
+  else if ((s.deadline && now >= *s.deadline) || held_too_long(s, now))
     finish(s, FinishReason::kTimeout);
-  else if (!s.held())
+  return s.finished;
+}
+
+bool Scheduler::held_too_long(Sequence& s, Clock::time_point now) {
+  if (!s.held())
     s.held_since.reset();
   else if (!s.held_since)
     s.held_since = now;
-  else if (now - *s.held_since >= std::chrono::milliseconds(options_.hold_timeout_ms))
-    finish(s, FinishReason::kTimeout);
-  return s.finished;
+  else
+    return now - *s.held_since >= std::chrono::milliseconds(options_.hold_timeout_ms);
+  return false;
 }
 
 void Scheduler::end_overdue(Clock::time_point now) {
@@ -155,8 +161,14 @@ void Scheduler::admit(Clock::time_point now) {
     if (Sequence* s = queue_.best(now)) block(*s, Wait::kPolicy, now);
     return;
   }
+  // Beams leave several places at once, in which others fit that lost theirs: who lost it in this plan does not come
+  // back in it, or some would chase each other round.
+  const auto chased = [this](const Sequence& s) { return s.preempted && s.starved == plans_; };
+  const auto beams_chased = [&](const auto& s) { return s->beams && chased(*s); };
   while (Sequence* s = queue_.best(now)) {
-    while (free_slots_.empty())
+    if (chased(*s) && std::any_of(queue_.waiting().begin(), queue_.waiting().end(), beams_chased))
+      return block(*s, Wait::kSeats, now);
+    while (free_slots_.size() < static_cast<std::size_t>(s->seats()))
       if (!preempt_for(*s, true)) return block(*s, Wait::kSeats, now);
     // Nobody overtakes: a large sequence is not passed by small ones for ever.
     if (!place(*s)) return block(*s, Wait::kPages, now);
@@ -224,6 +236,7 @@ bool Scheduler::fits(const Sequence& s) {
     int length = std::min(s.prefill_end + 1, plan_.context);
     int pages = (length + plan_.page_size - 1) / plan_.page_size;
     int needed = std::min(pages, plan_.groups[g].pages_per_sequence) - s.tables[g].held();
+    if (s.beams) needed += pages_of_others(s);
     blocked_.needed = needed + running(), blocked_.available = cache_.pool(g).available();
     if (blocked_.needed > blocked_.available) return false;
   }
@@ -231,8 +244,14 @@ bool Scheduler::fits(const Sequence& s) {
 }
 
 void Scheduler::start(std::unique_ptr<Sequence> s, Clock::time_point now) {
+  Sequence& first = *s;
+  sit_down(std::move(s), now, first.computed);
+  if (first.beams) seat_others(first, now);
+}
+
+void Scheduler::sit_down(std::unique_ptr<Sequence> s, Clock::time_point now, int cached) {
   seat(*s);
-  changes_.admitted({s->id, s->slot, s->computed, s->computed});
+  changes_.admitted({s->id, s->slot, cached, s->computed});
   ledger_.admitted(*s, now);
   s->account.life.rest(process_ns(now));
   s->preempted = false;
@@ -363,7 +382,8 @@ void Scheduler::score_rows(Batch& batch, const Sequence& s) const {
   const int index = static_cast<int>(batch.entries.size()) - 1;
   for (int i = 0; i < entry.count; ++i) {
     const int position = entry.first + i, row = entry.row + i;
-    const bool draw = position + 1 >= s.prefill_end && s.max_output > 0;
+    const bool draw = position + 1 >= s.prefill_end && s.max_output > 0 &&
+                      (!s.beams || position + 1 >= static_cast<int>(s.tokens.size()));
     const bool report = s.wants_logits(position);
     if (draw || report) batch.scores.push_back({index, row, position, draw, report});
     if (s.wants_hidden(position)) batch.pools.push_back({index, row, position});
@@ -430,17 +450,23 @@ bool Scheduler::take_pages(Batch& batch, Sequence& s, int end) {
 // by rank of the tenant with the most seats.
 Sequence* Scheduler::victim(const Sequence& wants, bool waits) const {
   Sequence* out = nullptr;
-  bool first = true;
+  const Sequence* first = nullptr;
+  const auto same = [](const Sequence& a, const Sequence& b) {
+    return &a == &b || (a.beams && a.beams == b.beams);
+  };
   for (const auto& s : running_) {
     if (s->slot < 0 || s->finished) continue;
-    const bool is_first = std::exchange(first, false);
-    if (s.get() == &wants) continue;
+    if (first == nullptr) first = s.get();
+    if (same(*s, wants)) continue;
     if (s->paused()) return s.get();
     if (!waits && s->pages_held() == 0) continue;
     const bool lower =
         s->rank > wants.rank &&
         (!waits || (s->tenant == wants.tenant && s->request.priority > wants.request.priority));
-    if (!lower && (is_first || !queue_.may_take(wants, *s))) continue;
+    // Beams take no seat from another tenant that is not enough: its owner would come back for it.
+    const bool enough =
+        !waits || static_cast<int>(free_slots_.size()) + s->seats() >= wants.seats();
+    if (!lower && (same(*s, *first) || !enough || !queue_.may_take(wants, *s))) continue;
     if (out == nullptr || queue_.load(*s) >= queue_.load(*out)) out = s.get();
   }
   return out;
@@ -449,21 +475,34 @@ Sequence* Scheduler::victim(const Sequence& wants, bool waits) const {
 bool Scheduler::preempt_for(const Sequence& wants, bool waits) {
   Sequence* s = victim(wants, waits);
   if (s == nullptr) return false;
-  if (s->in_flight > 0) {
+  const auto in_flight = [](const Sequence* b) { return b->in_flight > 0; };
+  if (in_flight(s) ||
+      (s->beams && std::any_of(s->beams->all.begin(), s->beams->all.end(), in_flight))) {
     settle_ = true;
     return false;
   }
-  changes_.preempted({s->id, wants.id, s->pages_held()});
   preempt(*s, wants);
   if (waits) requeue_preempted();
   return true;
 }
 
 void Scheduler::preempt(Sequence& s, const Sequence& by) {
+  if (!s.beams) return preempt_one(s, by, static_cast<int>(s.tokens.size()));
+  Beams& b = *s.beams;
+  part(b);
+  for (Sequence* one : b.all)
+    preempt_one(
+        *one, by,
+        one == &b.first() && b.meet_at > 0 ? b.meet_at : static_cast<int>(one->tokens.size()));
+}
+
+void Scheduler::preempt_one(Sequence& s, const Sequence& by, int prefill_end) {
+  changes_.preempted({s.id, by.id, s.pages_held(), prefill_end});
   release(s);
   s.account.life.turn(process_ns(), LifeKind::kPreempted, LifeCause::kNone, by.id);
   s.preempted = true;
-  s.prefill_end = static_cast<int>(s.tokens.size());
+  s.starved = plans_;
+  s.prefill_end = prefill_end;
   s.reached = std::max(s.reached, s.computed);
   s.scheduled = s.computed = s.named = 0;
   s.draft.clear();
@@ -472,8 +511,13 @@ void Scheduler::preempt(Sequence& s, const Sequence& by) {
 
 // Out of running_ only here, so that planning can walk it while it preempts.
 void Scheduler::requeue_preempted() {
-  for (auto& s : running_)
-    if (s->slot < 0) queue_.push(std::move(s));
+  for (auto& s : running_) {
+    if (s->slot >= 0) continue;
+    if (s->beams && s.get() != &s->beams->first())
+      s->beams->first().forks.push_back(std::move(s));
+    else
+      queue_.push(std::move(s));
+  }
   std::erase(running_, nullptr);
   for (auto& s : orphans_) {
     if (s->slot < 0) {

@@ -88,6 +88,7 @@ class Scheduler {
  private:
   void end_overdue(Clock::time_point now);
   bool overdue(Sequence& s, Clock::time_point now);
+  bool held_too_long(Sequence& s, Clock::time_point now);
   // Admission.
   void admit(Clock::time_point now);
   bool batch_is_full(Clock::time_point now) const;
@@ -96,6 +97,7 @@ class Scheduler {
   bool fits(const Sequence& s);
   void block(Sequence& s, Wait reason, Clock::time_point now);
   void start(std::unique_ptr<Sequence> s, Clock::time_point now);
+  void sit_down(std::unique_ptr<Sequence> s, Clock::time_point now, int cached);
   void seat(Sequence& s);
   // Planning.
   int mixed_rows() const;
@@ -112,7 +114,24 @@ class Scheduler {
   Sequence* victim(const Sequence& wants, bool waits) const;
   bool preempt_for(const Sequence& wants, bool waits);
   void preempt(Sequence& s, const Sequence& by);
+  void preempt_one(Sequence& s, const Sequence& by, int prefill_end);
   void requeue_preempted();
+  // Beams (scheduler_beams.cpp).
+  void seat_others(Sequence& first, Clock::time_point now);
+  int pages_of_others(const Sequence& s) const;
+  bool beams_overdue(Sequence& s, Clock::time_point now);
+  void advance(Beams& b, StepRecord& record, Clock::time_point now);
+  bool move_texts(Beams& b, StepRecord& record, Clock::time_point now);
+  void copy_text(Sequence& to, const Sequence& from);
+  void retire(Sequence& s);
+  void meet(Beams& b, StepRecord& record);
+  static void part(Beams& b);
+  void tell_tokens(Sequence& s, std::span<const std::int32_t> output, Clock::time_point now,
+                   bool all);
+  void answer(Beams& b, Clock::time_point now, std::optional<FinishReason> reason = {});
+  void end_beams(Beams& b, FinishReason reason, std::string_view error = {}) noexcept;
+  // Of a beam: its whole request.
+  void end(Sequence& s, FinishReason reason, std::string_view error = {}) noexcept;
   // Lives (scheduler_life.cpp).
   void wait_behind(const Sequence& first, Clock::time_point now);
   void list_absent(Batch& batch, Clock::time_point now);

@@ -27,7 +27,7 @@ void Scheduler::commit(const Batch& batch, StepRecord& record) {
     try {
       take_results(s, batch, entry, now);
     } catch (const std::bad_alloc&) {
-      finish(s, FinishReason::kError, kOutOfMemory);
+      end(s, FinishReason::kError, kOutOfMemory);
     }
     if (i >= record.entries.size()) continue;
     record.entries[i].kept = entry.computed() - entry.first;
@@ -50,6 +50,8 @@ void Scheduler::commit(const Batch& batch, StepRecord& record) {
       if (seen > table.first()) tell_released(*s, g, table.first(), seen);
       table.release_behind_window(cache_.pool(g), s->computed);
     }
+  for (Sequence* s : committed_)
+    if (s->beams && !s->finished) advance(*s->beams, record, now);
   reap();
 }
 
@@ -86,13 +88,15 @@ void Scheduler::take_results(Sequence& s, const Batch& batch, const BatchEntry& 
     if (s.finished) return;
   }
   if (entry.starved)
-    finish(s, FinishReason::kError, kOutOfMemory);
+    end(s, FinishReason::kError, kOutOfMemory);
   else if (entry.complete)
     finish(s, FinishReason::kStop);
   else if (entry.status != LogitsStatus::kOk)
-    finish(s, FinishReason::kError,
-           fmt::format("position {}: {}", entry.draws == 0 ? s.computed : entry.failed_draw(),
-                       logits_status_text(entry.status)));
+    end(s, FinishReason::kError,
+        fmt::format("position {}: {}", entry.draws == 0 ? s.computed : entry.failed_draw(),
+                    logits_status_text(entry.status)));
+  else if (s.beams)
+    s.ranked = s.resting = entry.draws > 0;
   else if (entry.broken)
     finish(s, FinishReason::kError, "the model's hidden states are not finite");
   else if (entry.draws == 0 && s.computed >= s.prompt && s.max_output == 0)
@@ -135,8 +139,12 @@ void Scheduler::name_pages(Sequence& s) {
 void Scheduler::finish(Sequence& s, FinishReason reason, std::string_view error,
                        std::int32_t stop_token) noexcept {
   s.finished = true;
-  Finish end{
-      .reason = reason, .error = {}, .seed = s.seed, .stop_token = stop_token, .account = {}};
+  Finish end{.reason = reason,
+             .error = {},
+             .seed = s.seed,
+             .stop_token = stop_token,
+             .score = s.score,
+             .account = {}};
   try {
     end.error = error;
   } catch (const std::bad_alloc&) {

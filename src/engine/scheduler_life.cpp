@@ -21,7 +21,8 @@ void Scheduler::list_absent(Batch& batch, Clock::time_point now) {
     else if (s->left() <= 0)
       continue;  // all it will ever draw is on its way
     else
-      out.cause = s->waits()             ? LifeCause::kHost
+      out.cause = s->resting             ? LifeCause::kBeams
+                  : s->waits()           ? LifeCause::kHost
                   : s->starved == plans_ ? LifeCause::kPages
                                          : LifeCause::kBudget;
     batch.absent.push_back(out);

@@ -189,6 +189,7 @@ void Scorer::draw(Batch& batch, const ScoreRow& row, std::span<const float> logi
   Sequence& s = *entry.sequence;
   if (!counts(batch, row)) return;
   const DrawState::Next next = s.next(row.position);
+  if (s.beams) return rank(entry, s, next, logits);
   entry.complete = next.complete;
   entry.status = next.status;
   if (entry.complete || entry.status != LogitsStatus::kOk) return;
@@ -207,6 +208,18 @@ void Scorer::draw(Batch& batch, const ScoreRow& row, std::span<const float> logi
   }
   add_token(batch, entry, token);
   last_tokens_[s.slot] = token.id;
+}
+
+// The row of a beam: what its text may go on with. Where that is nothing, the text is given up.
+void Scorer::rank(BatchEntry& entry, Sequence& s, const DrawState::Next& next,
+                  std::span<const float> logits) {
+  s.candidates.clear();
+  if (next.complete) s.candidates.push_back({.token = -1, .logprob = 0, .ends = true});
+  if (next.complete || next.status != LogitsStatus::kOk) return;
+  const auto most = static_cast<std::size_t>(s.beams->search.options().candidates());
+  const LogitsStatus status =
+      s.chain->continuations(logits, s.history, next.spec, s.ends, most, scratch_, s.candidates);
+  if (status == LogitsStatus::kNan) entry.status = status;
 }
 
 void Scorer::add_token(Batch& batch, BatchEntry& entry, const DrawnToken& token) {

@@ -85,6 +85,8 @@ class Scorer {
   void report(const ScoreRow& row, Sequence& s, std::span<const float> logits);
   void draw(Batch& batch, const ScoreRow& row, std::span<const float> logits);
   static bool counts(const Batch& batch, const ScoreRow& row);
+  void rank(BatchEntry& entry, Sequence& s, const DrawState::Next& next,
+            std::span<const float> logits);
   void add_token(Batch& batch, BatchEntry& entry, const DrawnToken& token);
   // Where the device puts tokens that no later step is fed from.
   int spare_slot() const { return static_cast<int>(last_.dim(0)) - 1; }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/beams.h"
 #include "engine/draw_state.h"
 #include "engine/request.h"
 #include "kv/block_table.h"
@@ -41,6 +42,11 @@ struct Sequence : DrawState {
 
   std::vector<std::unique_ptr<Sequence>> forks;  // further choices, until the prompt is computed
 
+  std::shared_ptr<Beams> beams;           // of its request; null: it draws by itself
+  std::vector<BeamCandidate> candidates;  // of its last row, once it is `ranked`
+  bool ranked = false, resting = false;   // resting: it waits for other beams
+  std::optional<double> score;            // of its answer
+
   int slot = -1;                   // its place in the tables by slot, while it runs; -1: waiting
   std::vector<BlockTable> tables;  // by cache group
   PrefixKey root;
@@ -63,7 +69,7 @@ struct Sequence : DrawState {
     return request.repetition &&
            request.repetition->found(std::span(tokens).subspan(static_cast<std::size_t>(prompt)));
   }
-  int output() const { return begun + account.usage.completion_tokens; }
+  int output() const { return static_cast<int>(tokens.size()) - prompt; }
   // The token at `position`, known or guessed.
   std::int32_t token_at(int position) const {
     auto known = static_cast<int>(tokens.size());
@@ -72,8 +78,8 @@ struct Sequence : DrawState {
   bool knows(int position) const {
     return position < static_cast<int>(tokens.size() + draft.size());
   }
-  // It cannot be planned again before its step in flight is committed.
-  bool waits() const { return in_flight > 0 && (waits_for_host || !draft.empty()); }
+  // It cannot be planned again before its step in flight is committed, or before other beams are as far.
+  bool waits() const { return resting || (in_flight > 0 && (waits_for_host || !draft.empty())); }
   // Output tokens that the planned steps will have produced.
   int planned_output() const {
     return scheduled < prefill_end ? prefill_end - prompt : scheduled - prompt + 1;
@@ -83,16 +89,19 @@ struct Sequence : DrawState {
   int left() const {
     const int planned = planned_output(), allowed = stream->allowed();
     const int most = max_output - planned;
-    return allowed < 0 ? most : std::min(most, begun + allowed - planned);
+    return allowed < 0 || beams ? most : std::min(most, begun + allowed - planned);
   }
   // All that its reader allows is planned.
   bool held() const {
+    if (beams) return beams->held();
     const int allowed = stream->allowed();
     return allowed >= 0 && planned_output() - begun >= allowed;
   }
   // Its reader is too far behind, or holds it.
   bool paused() const {
-    return held() || (request.max_backlog > 0 && stream->backlog() >= request.max_backlog);
+    if (held()) return true;
+    const int most = request.max_backlog;
+    return most > 0 && (beams ? beams->behind(most) : stream->backlog() >= most);
   }
   // How many positions need no row: whole pages of these may come from the cache. -1: all rows are
   // wanted.
@@ -111,6 +120,8 @@ struct Sequence : DrawState {
     return (request.prompt_logprobs && position + 1 < prompt && output() == 0) ||
            (!wanted.empty() && std::binary_search(wanted.begin(), wanted.end(), position));
   }
+  // That it takes and gives back at the same time.
+  int seats() const { return beams ? beams->size() : 1; }
   int pages_held() const {
     int held = 0;
     for (const BlockTable& t : tables) held += t.held();

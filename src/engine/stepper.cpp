@@ -12,6 +12,7 @@ Stepper::Stepper(LoadedModel& loaded, Scheduler& scheduler, std::mutex& books, R
   for (int i = 0; i < flights; ++i) {
     Flight& flight = spare_.emplace_back();
     flight.record.entries.reserve(m_.plan.sequences);
+    flight.record.beams.reserve(m_.plan.sequences);
     flight.batch.reserve(m_.plan.sequences, m_.options.step_tokens,
                          static_cast<int>(m_.plan.groups.size()),
                          m_.options.spec == SpecMode::kOff ? 0 : m_.options.spec_tokens);
@@ -124,10 +125,11 @@ void Stepper::commit(int keep) {
 }
 
 void Stepper::describe(const Batch& batch, StepRecord& r) const {
-  r.prefill_tokens = r.decode_tokens = 0;
-  r.entries.clear();
+  r.prefill_tokens = r.decode_tokens = r.beam_rows = 0;
+  r.entries.clear(), r.beams.clear();
   for (const BatchEntry& e : batch.entries) {
     (e.prefill ? r.prefill_tokens : r.decode_tokens) += e.count;
+    if (e.sequence->beams) r.beam_rows += e.count;
     r.entries.push_back({.sequence = e.sequence->id,
                          .phase = e.prefill ? Phase::kPrefill : Phase::kDecode,
                          .first = e.first,

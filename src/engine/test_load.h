@@ -31,6 +31,14 @@ inline Request random_request(std::mt19937& rng) {
   if (rng() % 3 == 0) {
     EXPECT_TRUE(r.sampling.set("repetition_penalty", 1.2).ok());
   }
+  // Some search instead of drawing.
+  if (rng() % 6 == 0) {
+    r.beams = BeamOptions{.beams = 1 + static_cast<int>(rng() % 4)};
+    r.beams->returned = r.choices = 1 + static_cast<int>(rng() % r.beams->beams);
+    r.logprobs = false;
+    EXPECT_TRUE(r.sampling.set("temperature", 1).ok());
+    if (rng() % 2) r.stop_token_ids = {5, 17, 29, 40};
+  }
   return r;
 }
 

@@ -96,6 +96,38 @@ Choice Chain::look(std::span<const float> logits, const SamplerState& history, c
   return choice;
 }
 
+LogitsStatus Chain::continuations(std::span<const float> logits, const SamplerState& history,
+                                  const DrawSpec& draw, std::span<const std::int32_t> ends,
+                                  std::size_t most, Scratch& scratch,
+                                  std::vector<BeamCandidate>& out) const {
+  out.clear();
+  const LogitsScan scan = scan_logits(logits);
+  if (scan.status != LogitsStatus::kOk) return scan.status;
+  const LogSoftmax softmax(logits, scan);
+  const auto is_end = [&](std::int32_t id) {
+    return std::find(ends.begin(), ends.end(), id) != ends.end();
+  };
+  if (draw.forced >= 0) {
+    out.push_back({draw.forced, softmax.logprob(logits[draw.forced]), is_end(draw.forced)});
+    return LogitsStatus::kOk;
+  }
+  const auto row = std::span(scratch.allowed).first(logits.size());
+  mask_logits(logits, draw, row);
+  for (float& x : row)
+    if (x != kMasked) x = softmax.logprob(x);
+  const LogitsScan left = scan_logits(row);
+  if (left.status != LogitsStatus::kOk) return left.status;
+  Candidates candidates(row, left.max, scratch);
+  run(stages_.size(), candidates, history, draw.key());
+  std::size_t rank = 0, going = 0;
+  for (const Candidate& c : candidates.best(most + ends.size())) {
+    const bool end = is_end(c.id);
+    if (end ? rank < most : going < most) out.push_back({c.id, c.logit, end});
+    ++rank, going += !end;
+  }
+  return LogitsStatus::kOk;
+}
+
 void Chain::take(SamplerState& history, std::int32_t token, float p) const {
   history.accept(token);
   if (stateful_ < 0 || p < 0) return;

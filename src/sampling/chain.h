@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/draw_race.h"
+#include "sampling/beam_search.h"
 #include "sampling/history.h"
 #include "sampling/logprobs.h"
 #include "sampling/params.h"
@@ -55,6 +56,13 @@ class Chain {
   // The same without taking it.
   Choice look(std::span<const float> logits, const SamplerState& history, const DrawSpec& draw,
               Scratch& scratch) const;
+  // For beam search: the best continuations by log probability, which the transforms edit in place of logits. `most`
+  // of them that do not end the text (with one of `ends`), and those that do among the first `most`. Allocates
+  // nothing where `out` has room. Not kOk: there are none.
+  LogitsStatus continuations(std::span<const float> logits, const SamplerState& history,
+                             const DrawSpec& draw, std::span<const std::int32_t> ends,
+                             std::size_t most, Scratch& scratch,
+                             std::vector<BeamCandidate>& out) const;
 
   // Accepts a token into `history`; `p`: Choice::p of its draw.
   void take(SamplerState& history, std::int32_t token, float p) const;

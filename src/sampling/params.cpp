@@ -224,6 +224,32 @@ Status SamplingParams::check_vocab(std::size_t vocab) const {
   return Ok{};
 }
 
+Status SamplingParams::check_beams() const {
+  const auto params = all_params();
+  for (const SamplerDef* def : all_samplers())
+    for (const Param& p : def->params) {
+      const auto at = std::find(params.begin(), params.end(), &p) - params.begin();
+      const auto& value = values_[static_cast<std::size_t>(at)];
+      if (def->beams || !value || *value == p.neutral) continue;
+      if (*value == 0 && std::string_view(p.name) == "temperature") continue;
+      return make_error(ErrorCode::kInvalid, "{}: found {}, a beam search allows only {}", p.name,
+                        *value, p.neutral);
+    }
+  return Ok{};
+}
+
+SamplingParams SamplingParams::for_beams() const {
+  SamplingParams out = *this;
+  const auto params = all_params();
+  for (const SamplerDef* def : all_samplers())
+    for (const Param& p : def->params)
+      if (!def->beams)
+        out.values_[static_cast<std::size_t>(std::find(params.begin(), params.end(), &p) -
+                                             params.begin())]
+            .reset();
+  return out;
+}
+
 void SamplingParams::fill_from(const SamplingParams& lower) {
   for (std::size_t i = 0; i < values_.size(); ++i)
     if (!values_[i]) values_[i] = lower.values_[i];

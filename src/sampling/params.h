@@ -54,6 +54,12 @@ class SamplingParams {
   // The check that needs a model: ids are below `vocab`, and texts are there where they are wanted.
   Status check_vocab(std::size_t vocab) const;
 
+  // Beam search neither draws nor cuts: refuses values that are set for samplers that do. A temperature of 0 is
+  // what it does anyway.
+  Status check_beams() const;
+  // Only what beam search has.
+  SamplingParams for_beams() const;
+
   // Takes from `lower` what is not set here.
   void fill_from(const SamplingParams& lower);
 

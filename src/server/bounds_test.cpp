@@ -57,6 +57,12 @@ std::vector<std::string> text_fields() {
           "allowed_token_ids",
           "dry_sequence_breakers",
           "repetition_detection",
+          "use_beam_search",
+          "beams",
+          "beam_groups",
+          "length_penalty",
+          "diversity_penalty",
+          "early_stopping",
           "mirostat",
           "dry_multiplier"};
 }

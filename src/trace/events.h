@@ -101,6 +101,7 @@ struct Admitted {
 struct Preempted {
   std::uint64_t sequence = 0, by = 0;
   int pages = 0;
+  int prefill_end = 0;
 };
 
 struct ArriveEvent {
@@ -109,7 +110,7 @@ struct ArriveEvent {
                  submitted = 0;
   };
   std::int64_t at_ns = 0;
-  std::uint64_t sequence = 0, parent = 0;
+  std::uint64_t sequence = 0, parent = 0, beam_of = 0;
   std::string_view label, tenant;
   int choice = 0, prompt = 0, begun = 0, priority = 0;
   Stamps stamps;

@@ -23,7 +23,7 @@ void TraceState::apply(const PackedEvent& event) {
         if (found == sequences.end()) continue;
         Sequence& s = found->second;
         s.phase = Phase::kPreempted, s.slot = -1, s.computed = 0;
-        s.prefill_end = s.prompt + s.output;
+        s.prefill_end = p.prefill_end;
         ++s.preemptions;
       }
       for (const Admitted& a : e.admit) {
@@ -42,6 +42,13 @@ void TraceState::apply(const PackedEvent& event) {
     case EventKind::kStep: {
       const auto e = unpacked<StepFields, StepEvent>(event.bytes);
       for (const StepEntry& entry : e.record.entries) row(entry);
+      for (const BeamChange& b : e.record.beams) {
+        auto found = sequences.find(b.sequence);
+        if (found == sequences.end()) continue;
+        Sequence& s = found->second;
+        s.computed = b.computed, s.prefill_end = b.prefill_end, s.output = b.output;
+        s.phase = s.computed < s.prefill_end ? Phase::kPrefill : Phase::kDecode;
+      }
       lost |= e.lost;
       change(e.pages);
       break;

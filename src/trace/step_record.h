@@ -69,6 +69,14 @@ struct StepEntry {
   int drawn = 0;  // tokens added to its output
 };
 
+// What a step led to for a beam (engine/beams.h).
+struct BeamChange {
+  std::uint64_t sequence = 0, from = 0;  // from: whose text it goes on from; 0: it has none now
+  int computed = 0, prefill_end = 0;
+  int output = 0;  // tokens that its reader has been told
+  double sum = 0;  // log probability of its text
+};
+
 struct StepRecord {
   std::uint64_t step = 0;
   std::int64_t start_ns = 0;                                               // process_ns()
@@ -84,6 +92,7 @@ struct StepRecord {
   std::int64_t device_ns = 0, device_idle_ns = 0;
   std::int64_t cache_ns = 0;  // within plan and commit: hashing and looking up prefixes
   int prefill_tokens = 0, decode_tokens = 0, head_rows = 0;
+  int beam_rows = 0;     // of all these, those of beams
   int padding_rows = 0;  // belong to no sequence, up to a size that is replayed
   Blocked blocked;
   int running = 0, waiting = 0;  // sequences, after planning
@@ -98,6 +107,7 @@ struct StepRecord {
   std::int64_t weight_bytes = 0;  // read once a step, whatever the number of rows
   std::int64_t kv_read_bytes = 0, kv_write_bytes = 0;
   std::vector<StepEntry> entries = {};
+  std::vector<BeamChange> beams = {};
   std::vector<OpTime> ops = {};  // while they are timed; one may be there twice: also for the head
 
   std::int64_t total_ns() const { return plan_ns + forward_ns + sample_ns + commit_ns; }

@@ -273,3 +273,24 @@ test("timings on request", async () => {
   assert.equal(typeof answer.vitrine, "object");
   assert.equal((await chat()).vitrine, undefined);
 });
+
+test("beam search", async () => {
+  const more = { prompt: "The ", use_beam_search: true, n: 3, beams: 4, max_tokens: 8 };
+  const answer = await complete(more);
+  assert.equal(answer.choices.length, 3);
+  const scores = answer.choices.map((c) => c.score);
+  assert.ok(scores.every((s, i) => s < 0 && (i === 0 || s <= scores[i - 1])), String(scores));
+  assert.equal(new Set(answer.choices.map((c) => c.text)).size, 3);
+  // As a stream: the same texts, and each choice's last chunk has its score.
+  const said = ["", "", ""];
+  for (const chunk of await collect(await complete({ ...more, stream: true })))
+    for (const choice of chunk.choices) {
+      said[choice.index] += choice.text;
+      if (choice.finish_reason !== null) assert.equal(choice.score, scores[choice.index]);
+    }
+  assert.deepEqual(said, answer.choices.map((c) => c.text));
+  const talk = await chat({ use_beam_search: true, n: 2, length_penalty: 0, early_stopping: "never", max_tokens: 6 });
+  assert.equal(talk.choices.length, 2);
+  assert.ok(talk.choices[0].score >= talk.choices[1].score);
+  await assert.rejects(complete({ ...more, temperature: 0.5 }), (e) => e.status === 400 && e.param === "temperature");
+});

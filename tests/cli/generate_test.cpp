@@ -50,6 +50,63 @@ TEST(Generate, StopsAtTheEnd) {
   EXPECT_THAT(tokens_of(a), ElementsAre(2, 2, 2, 2, 2));
 }
 
+TEST(Generate, SearchesWithBeams) {
+  const std::string model = std::string(VT_FIXTURES) + "/beams/llama";
+  const json::object golden = json::parse(read_text(model + "/beams.json")).as_object();
+  auto ids = json::value_to<std::vector<std::int32_t>>(golden.at("ids"));
+  const json::object& wanted = golden.at("cases").as_array().at(2).as_object();
+  ids.resize(wanted.at("prompt").to_number<std::size_t>());
+  std::string ends = "3";
+  for (int i = 1; i < wanted.at("ends").as_int64(); ++i) ends += "," + std::to_string(3 + i);
+  const std::vector<std::string> args{"generate",
+                                      model,
+                                      "--ids",
+                                      join(ids),
+                                      "--beams",
+                                      "4",
+                                      "--eos",
+                                      ends,
+                                      "--num-return",
+                                      "2",
+                                      "--length-penalty",
+                                      "0.5",
+                                      "--early-stopping",
+                                      "true",
+                                      "--max-tokens",
+                                      "24",
+                                      "--backend",
+                                      "ref",
+                                      "--kv-type",
+                                      "f32"};
+  std::vector<std::string> as_json = args;
+  as_json.push_back("--json");
+  const json::object a = vitrine_json(as_json);
+  const json::array& beams = a.at("beams").as_array();
+  ASSERT_EQ(beams.size(), 2u);
+  std::size_t tokens = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(beams[i].at("tokens"), wanted.at("sequences").at(i));
+    EXPECT_NEAR(beams[i].at("score").to_number<double>(),
+                wanted.at("scores").at(i).to_number<double>(), 1e-4);
+    EXPECT_EQ(beams[i].at("finish_reason"), "stop");
+    tokens += beams[i].at("tokens").as_array().size();
+  }
+  // End tokens are not part of the texts.
+  EXPECT_EQ(a.at("usage").at("completion_tokens").to_number<std::size_t>(), tokens - 2);
+  const Exit plain = vitrine(args);
+  EXPECT_EQ(plain.code, 0);
+  EXPECT_EQ(std::count(plain.out.begin(), plain.out.end(), '\n'), 2) << plain.out;
+
+  auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", model, "--ids", "5,6,7"});
+    return more;
+  };
+  expect_refused(with({"--beams", "4", "--num-return", "5"}), {"num_return", "5", "1 to 4"});
+  expect_refused(with({"--beams", "4", "--temperature", "0.7"}), {"temperature", "0.7"});
+  expect_refused(with({"--beams", "4", "--eos", "9999"}), {"stop_token_ids", "9999"});
+  expect_refused(with({"--num-return", "2"}), {"--num-return", "--beams"});
+}
+
 TEST(Generate, SeedDecides) {
   std::vector<std::string> flags{"--max-tokens", "24", "--temperature", "1.5", "--ignore-eos"};
   auto with_seed = [&](const std::string& seed) {

@@ -41,6 +41,12 @@ TEST_F(RecordedFaults, MemoryForForks) {
           post(kOfKept + "/fork", fmt::format(R"({{"position":10,"max_tokens":3,{}}})", more)));
 }
 
+TEST_F(RecordedFaults, MemoryForBeams) {
+  step_through_memory(post(
+      "/v1/completions",
+      R"({"prompt":"abc","max_tokens":4,"use_beam_search":true,"n":2,"beams":3,"regex":"[a-f]+"})"));
+}
+
 TEST_F(RecordedFaults, MemoryForARequestThatIsHeld) {
   // The last one is left where it is by its client.
   step_through_memory(post(

@@ -1,4 +1,5 @@
 // vitrine generate: one prompt, one answer, as text or as one JSON document.
+#include "cli/beam_flags.h"
 #include "cli/command.h"
 #include "cli/generation_flags.h"
 #include "cli/output.h"
@@ -9,6 +10,7 @@ namespace {
 struct Flags {
   ModelFlag model;
   GenerationFlags generation;
+  BeamFlags beams;
   std::string prompt, ids;
   Option prompt_option;
   bool json = false;
@@ -34,47 +36,118 @@ Result<std::vector<std::int32_t>> prompt_ids(const Flags& f, const Tokenizer* to
   return tokenizer->encode(f.prompt, {.parse_special = f.generation.parse_special});
 }
 
+// One of the answers to the prompt.
+struct Answer {
+  std::shared_ptr<TokenStream> stream;
+  std::optional<TextStream> reader;  // none: no tokenizer
+  std::vector<std::int32_t> tokens;
+  std::string text;
+
+  void read();
+  bool stopped() const { return reader && reader->stopped(); }
+  Usage usage() const;
+  const char* finish_reason() const {
+    return stopped() ? "stop" : finish_reason_name(stream->wait().reason);
+  }
+  json::value text_json() const { return reader ? json::value(text) : json::value(); }
+};
+
+void Answer::read() {
+  while (auto event = stream->next()) {
+    if (stopped()) continue;  // made before the engine saw the end
+    tokens.push_back(event->token);
+    if (reader) text += reader->push(event->token);
+    if (stopped()) stream->stop();
+  }
+  stream->wait();
+  if (reader) text += reader->finish();
+}
+
+Usage Answer::usage() const {
+  Usage out = stream->wait().account.usage;
+  if (stopped()) out.completion_tokens = reader->tokens();
+  return out;
+}
+
+// With the end token, which tells where a text has ended.
+json::object beam_json(const Answer& a) {
+  json::array tokens(a.tokens.begin(), a.tokens.end());
+  const Finish& finish = a.stream->wait();
+  if (finish.stop_token >= 0 && !a.stopped()) tokens.emplace_back(finish.stop_token);
+  return {{"tokens", std::move(tokens)},
+          {"score", *finish.score},
+          {"text", a.text_json()},
+          {"finish_reason", a.finish_reason()}};
+}
+
+void print_beams(const std::vector<Answer>& answers, bool as_json) {
+  json::array beams;
+  Usage usage = answers.front().usage();
+  usage.completion_tokens = 0;
+  for (const Answer& a : answers) {
+    usage.completion_tokens += a.usage().completion_tokens;
+    if (!a.stream->wait().score) continue;  // a constraint allows fewer texts
+    if (as_json)
+      beams.push_back(beam_json(a));
+    else
+      fmt::print("{:.6f}  {}\n", *a.stream->wait().score,
+                 a.reader ? a.text : fmt::format("{}", fmt::join(a.tokens, ",")));
+  }
+  if (as_json)
+    print_json(
+        json::object{{"beams", std::move(beams)},
+                     {"usage", usage_json(usage)},
+                     {"timings", timings_json(answers.front().stream->wait().account.timings)}});
+}
+
+void print_answer(const Answer& a, bool as_json) {
+  const Finish& finish = a.stream->wait();
+  if (as_json)
+    print_json(json::object{{"tokens", json::array(a.tokens.begin(), a.tokens.end())},
+                            {"text", a.text_json()},
+                            {"finish_reason", a.finish_reason()},
+                            {"seed", finish.seed},
+                            {"usage", usage_json(a.usage())},
+                            {"timings", timings_json(finish.account.timings)}});
+  else if (a.reader)
+    fmt::print("{}\n", a.text);
+  else
+    fmt::print("{}\n", fmt::join(a.tokens, ","));
+}
+
 Result<int> generate(const Flags& f) {
   VT_TRY(auto file, f.model.open());
   VT_TRY(auto tokenizer, load_tokenizer(*file));
   VT_TRY(auto prompt, prompt_ids(f, tokenizer.get()));
-  std::optional<TextStream> text;
-  if (tokenizer) {
-    VT_TRY(TextStream made, f.generation.text(*tokenizer, prompt));
-    text.emplace(std::move(made));
-  } else if (!f.generation.stops.empty()) {
+  if (!tokenizer && !f.generation.stops.empty())
     return make_error(ErrorCode::kNotFound, "--stop: {} has no tokenizer, so there is no text",
                       f.model.path);
+  const bool beams = f.beams.given();
+  VT_TRY(Request request, f.generation.request(prompt, *file, tokenizer.get(), beams));
+  VT_RETURN_IF_ERROR(f.beams.apply(request));
+  EngineFlags flags = f.generation.engine;
+  // Beams run side by side.
+  if (beams && flags.options.sequences > 0)
+    flags.options.sequences = std::max(flags.options.sequences, f.beams.options.beams);
+  VT_TRY(auto engine, flags.start(file));
+  VT_TRY(auto streams, engine->submit_choices(std::move(request)));
+  std::vector<Answer> answers(streams.size());
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    answers[i].stream = streams[i];
+    if (!tokenizer) continue;
+    VT_TRY(TextStream made, f.generation.text(*tokenizer, prompt));
+    answers[i].reader.emplace(std::move(made));
   }
-  VT_TRY(Request request, f.generation.request(prompt, *file, tokenizer.get()));
-  VT_TRY(auto engine, f.generation.engine.start(file));
-  VT_TRY(auto stream, engine->submit(std::move(request)));
-  std::vector<std::int32_t> tokens;
-  std::string out;
-  while (auto event = stream->next()) {
-    if (text && text->stopped()) continue;  // made before the engine saw the end
-    tokens.push_back(event->token);
-    if (text) out += text->push(event->token);
-    if (text && text->stopped()) stream->stop();
+  for (Answer& answer : answers) {
+    answer.read();
+    const Finish& finish = answer.stream->wait();
+    if (finish.reason == FinishReason::kError)
+      return make_error(ErrorCode::kInvalid, "{}", finish.error);
   }
-  const Finish& finish = stream->wait();
-  if (finish.reason == FinishReason::kError)
-    return make_error(ErrorCode::kInvalid, "{}", finish.error);
-  if (text) out += text->finish();
-  bool stopped = text && text->stopped();
-  Usage usage = finish.account.usage;
-  if (stopped) usage.completion_tokens = text->tokens();
-  if (f.json)
-    print_json(json::object{{"tokens", json::array(tokens.begin(), tokens.end())},
-                            {"text", text ? json::value(out) : json::value()},
-                            {"finish_reason", stopped ? "stop" : finish_reason_name(finish.reason)},
-                            {"seed", finish.seed},
-                            {"usage", usage_json(usage)},
-                            {"timings", timings_json(finish.account.timings)}});
-  else if (text)
-    fmt::print("{}\n", out);
+  if (beams)
+    print_beams(answers, f.json);
   else
-    fmt::print("{}\n", fmt::join(tokens, ","));
+    print_answer(answers.front(), f.json);
   return 0;
 }
 
@@ -85,6 +158,7 @@ Action add(const CommandLine& line) {
   f->prompt_option = input.option("--prompt", f->prompt, "text").may_be_empty();
   input.option("--ids", f->ids, "token ids: 5,6,7");
   f->generation.add(line);
+  f->beams.add(line);
   line.flag("--parse-special", f->generation.parse_special,
             "special tokens spelt in the prompt become those tokens");
   line.flag("--json", f->json, "print one JSON document");

@@ -27,6 +27,7 @@ const SamplerDef kSampler_allowed_token_ids{.name = "allowed_token_ids",
                                             .help = "keep chosen tokens only",
                                             .params = {},
                                             .always_runs = true,
+                                            .beams = true,
                                             .active = active,
                                             .apply = apply};
 

@@ -36,6 +36,7 @@ const SamplerDef kSampler_bad_words{.name = "bad_words",
                                     .params = {},
                                     .uses_tokens = true,
                                     .always_runs = true,
+                                    .beams = true,
                                     .active = active,
                                     .apply = apply};
 

@@ -125,6 +125,7 @@ const SamplerDef kSampler_dry{.name = "dry",
                               .help = "lower tokens that go on with a repetition",
                               .params = kParams,
                               .uses_tokens = true,
+                              .beams = true,
                               .active = active,
                               .apply = apply};
 

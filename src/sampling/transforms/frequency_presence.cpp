@@ -33,6 +33,7 @@ const SamplerDef kSampler_frequency_presence{.name = "frequency_presence",
                                              .help = "lower the logits of tokens in the output",
                                              .params = kParams,
                                              .uses_history = true,
+                                             .beams = true,
                                              .apply = apply};
 
 }  // namespace vitrine

@@ -23,6 +23,7 @@ const SamplerDef kSampler_logit_bias{.name = "logit_bias",
                                      .help = "add a bias to the logits of chosen tokens",
                                      .params = {},
                                      .always_runs = true,
+                                     .beams = true,
                                      .active = active,
                                      .apply = apply};
 

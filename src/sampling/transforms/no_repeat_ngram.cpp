@@ -60,6 +60,7 @@ const SamplerDef kSampler_no_repeat_ngram{.name = "no_repeat_ngram",
                                           .help = "no n-gram comes twice",
                                           .params = kParams,
                                           .uses_tokens = true,
+                                          .beams = true,
                                           .apply = apply};
 
 }  // namespace vitrine

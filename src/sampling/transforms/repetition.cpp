@@ -29,6 +29,7 @@ const SamplerDef kSampler_repetition{.name = "repetition",
                                      .help = "scale down the logits of tokens seen before",
                                      .params = kParams,
                                      .uses_history = true,
+                                     .beams = true,
                                      .apply = apply};
 
 }  // namespace vitrine

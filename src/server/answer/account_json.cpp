@@ -74,6 +74,7 @@ json::object account_json(const Account& a, bool all) {
   if (all) {
     out["id"] = a.id;
     if (a.parent != 0) out["parent"] = a.parent;
+    if (a.beam_of != 0) out["beam_of"] = a.beam_of;
     out["batch_mean"] = a.batch_mean;
     out["batch_max"] = a.batch_max;
     out["weight_bytes"] = a.weight_bytes;
@@ -150,6 +151,9 @@ json::object whole_step_json(const StepRecord& r) {
                                   e.phase == Phase::kPrefill ? "prefill" : "decode", e.first,
                                   e.tokens, e.sampled, e.flops, e.kv_read_bytes, e.kv_write_bytes,
                                   e.share_ns, e.again, e.kept, e.drawn});
+  json::array beams;
+  for (const BeamChange& b : r.beams)
+    beams.push_back(json::array{b.sequence, b.from, b.computed, b.prefill_end, b.output, b.sum});
   return {
       {"step", r.step},
       {"start_ns", r.start_ns},
@@ -168,7 +172,8 @@ json::object whole_step_json(const StepRecord& r) {
        {{"prefill", r.prefill_tokens},
         {"decode", r.decode_tokens},
         {"padding", r.padding_rows},
-        {"head", r.head_rows}}},
+        {"head", r.head_rows},
+        {"beams", r.beam_rows}}},
       {"flops", r.flops},
       {"weight_bytes", r.weight_bytes},
       {"kv_read_bytes", r.kv_read_bytes},
@@ -184,6 +189,7 @@ json::object whole_step_json(const StepRecord& r) {
         {"by_source", sources_json(r)}}},
       {"pages", {{"used", r.pages_used}, {"cached", r.pages_cached}, {"copied", r.pages_copied}}},
       {"blocked", blocked_json(r.blocked)},
+      {"beams", std::move(beams)},
       {"entries", std::move(entries)}};
 }
 

@@ -149,6 +149,8 @@ Part ChoiceReader::take() {
   part.tokens = events_;
   part.top = top_;
   if (closed() && !failed()) part.finish_reason = finish_name();
+  part.scored = call_.request.beams.has_value();
+  if (closed()) part.score = finish_->score;
   offset_ += count_characters(part.text);
   output_ = {};
   given_ = true;

@@ -147,7 +147,8 @@ std::optional<Reply> Answer::start(std::function<void()> waker) {
   created_ = unix_seconds();
   for (const auto& prompt : call_.prompts)
     prompt_tokens_ += static_cast<std::int64_t>(prompt.size());
-  const auto answers = static_cast<std::int64_t>(call_.prompts.size()) * call_.request.choices;
+  const int texts = call_.request.beams ? call_.request.beams->beams : call_.request.choices;
+  const auto answers = static_cast<std::int64_t>(call_.prompts.size()) * texts;
   if (auto over = take_tokens(exchange_.request(),
                               prompt_tokens_ + answers * call_.request.max_tokens.value_or(0)))
     return over;
@@ -424,6 +425,7 @@ std::string finish_reason_json(const Part& part) {
   std::string out = ",\"finish_reason\":";
   if (part.finish_reason == nullptr) return out + "null";
   append_json(out, part.finish_reason);
+  if (part.scored) out += ",\"score\":" + (part.score ? to_json(*part.score) : "null");
   return out;
 }
 

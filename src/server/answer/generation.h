@@ -22,6 +22,8 @@ struct Part {
   };
   std::vector<CallPart> calls;
   const char* finish_reason = nullptr;  // null: it goes on
+  bool scored = false;                  // of beam search: with its finish reason comes its score
+  std::optional<double> score;          // none: there is no such text
   std::span<const TokenEvent> tokens = {};
   std::span<const TokenLogprob> top = {};  // Request::top_logprobs for each of `tokens`
   std::size_t offset = 0;                  // characters that were shown before
@@ -30,7 +32,7 @@ struct Part {
   const PromptLogprobs* prompt_logprobs = nullptr;
 };
 
-// `,"finish_reason":..`
+// `,"finish_reason":..`, and of a text that was searched `,"score":..`
 std::string finish_reason_json(const Part& part);
 
 // An endpoint that generates text: how its requests are read and its answers look.

@@ -170,15 +170,16 @@ class Sentences {
 
   void sat_out() {
     if (!worth(of(LifeKind::kSatOut), total_)) return;
-    std::int64_t by_cause[3] = {};
+    std::int64_t by_cause[4] = {};
     for (const LifePart& part : life_)
       if (part.kind == LifeKind::kSatOut)
         by_cause[part.cause == LifeCause::kHost    ? 1
                  : part.cause == LifeCause::kPages ? 2
+                 : part.cause == LifeCause::kBeams ? 3
                                                    : 0] += part.ns;
-    static constexpr const char* kWords[] = {"the steps had no room for its rows",
-                                             "the host drew its tokens",
-                                             "there was no page for its rows"};
+    static constexpr const char* kWords[] = {
+        "the steps had no room for its rows", "the host drew its tokens",
+        "there was no page for its rows", "it waited for the other beams of its request"};
     const auto most = std::max_element(std::begin(by_cause), std::end(by_cause)) - by_cause;
     out_.push_back(fmt::format("{} it had a seat and sat out: {}",
                                duration_text(of(LifeKind::kSatOut)), kWords[most]));

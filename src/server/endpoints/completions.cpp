@@ -30,6 +30,11 @@ void read_best_of(JsonFields& fields, Call& call) {
   if (*best_of < r.choices)
     return fields.fail(
         "best_of", fmt::format("found {}, allowed at least n, which is {}", *best_of, r.choices));
+  // vLLM's name for how many texts are searched.
+  if (r.beams) {
+    r.beams->beams = std::max(r.beams->beams, static_cast<int>(*best_of));
+    return;
+  }
   if (call.stream)
     return fields.fail("best_of",
                        "allowed above n only without \"stream\": true: which are best is "

@@ -123,6 +123,77 @@ TEST_F(ApiTest, BestOfShowsTheLikeliestOfMany) {
   EXPECT_EQ(best["usage"], all["usage"]) << "all were drawn";
 }
 
+TEST_F(ApiTest, BeamSearchReturnsTheBestTexts) {
+  const std::string body =
+      R"({"prompt":"abc","max_tokens":8,"ignore_eos":true,"use_beam_search":true,"n":2,"beams":3,)"
+      R"("length_penalty":0.5,"logit_bias":{"63":-100})";
+  Request r;
+  r.prompt = {0, 4, 5, 6};
+  r.max_tokens = 8, r.ignore_eos = true, r.choices = 2;
+  r.beams = BeamOptions{.beams = 3, .returned = 2, .length_penalty = 0.5};
+  ASSERT_TRUE(r.sampling.set_logit_bias({{63, -100}}).ok());
+  auto streams = *engine->submit_choices(std::move(r));
+  while (engine->step()) continue;
+  json::object out = get(kComplete, body + "}");
+  ASSERT_EQ(out["choices"].as_array().size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const json::value& choice = out["choices"].at(i);
+    std::vector<std::int32_t> ids;
+    while (auto event = streams[i]->next()) ids.push_back(event->token);
+    EXPECT_EQ(text_of(choice), text(ids));
+    EXPECT_EQ(choice.at("score").to_number<double>(), *streams[i]->wait().score);
+    EXPECT_EQ(choice.at("finish_reason"), "length");
+  }
+  EXPECT_GE(out["choices"].at(0).at("score").to_number<double>(),
+            out["choices"].at(1).at("score").to_number<double>());
+  EXPECT_EQ(out["usage"].at("prompt_tokens"), 4);
+  EXPECT_EQ(out["usage"].at("completion_tokens"), 16) << "of what is returned";
+  // vLLM's name for the beams, and as a stream.
+  std::string best_of = body;
+  best_of.replace(best_of.find("\"beams\""), 7, "\"best_of\"");
+  EXPECT_EQ(get(kComplete, best_of + "}")["choices"], out["choices"]);
+  std::string said[2];
+  json::value scores[2];
+  auto x = call(kComplete, body + R"(,"stream":true})");
+  for (auto& frame : frames(*x)) {
+    const json::object& choice = frame["choices"].at(0).as_object();
+    const auto i = choice.at("index").to_number<std::size_t>();
+    said[i] += text_of(frame["choices"].at(0));
+    EXPECT_EQ(choice.contains("score"), !choice.at("finish_reason").is_null());
+    if (choice.contains("score")) scores[i] = choice.at("score");
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(said[i], text_of(out["choices"].at(i)));
+    EXPECT_EQ(scores[i], out["choices"].at(i).at("score"));
+  }
+  EXPECT_EQ(engine->pages_used()[0], 0);
+}
+
+TEST_F(ApiTest, BeamSearchRefusesByName) {
+  const std::string body = R"({"prompt":"abc","max_tokens":4,"use_beam_search":true)";
+  for (const auto& [fields, message] : std::map<std::string, std::string>{
+           {R"(,"n":2,"beams":1)", "n: found 2, allowed up to beams, which is 1"},
+           {R"(,"beams":99)", "beams: found 99, allowed 1 to"},
+           {R"(,"temperature":0.5)", "temperature: found 0.5, a beam search allows only 1"},
+           {R"(,"top_p":0.5)", "top_p: found 0.5, a beam search allows only 1"},
+           {R"(,"preset":"creative")", "temperature: found"},
+           {R"(,"logprobs":1)", "logprobs: not with beam search"},
+           {R"(,"early_stopping":"sometimes")", "early_stopping: found"},
+           {R"(,"early_stopping":1)", "early_stopping: found 1, allowed true, false or"},
+           {R"(,"length_penalty":1e9)", "length_penalty: found 1e+09, allowed -100 to 100"},
+           {R"(,"beams":3,"beam_groups":2)", "beam_groups: found 2, allowed what divides beams"},
+           {R"(,"diversity_penalty":1)", "diversity_penalty: found 1, allowed only 0"}}) {
+    auto x = call(kComplete, body + fields + "}");
+    EXPECT_EQ(x->status, 400) << fields;
+    EXPECT_THAT(x->body, ::testing::HasSubstr("\"" + message)) << fields;
+  }
+  for (const char* name : {"beams", "length_penalty", "beam_groups"}) {
+    auto x = call(kComplete, fmt::format(R"({{"prompt":"a","{}":1}})", name));
+    EXPECT_EQ(x->status, 400);
+    EXPECT_THAT(x->body, ::testing::HasSubstr(fmt::format("{}: allowed only with", name)));
+  }
+}
+
 TEST_F(ApiTest, EchoWithLogprobsGivesThePromptsOwn) {
   std::vector<std::int32_t> prompt{0, 4, 5, 6};
   Request r;

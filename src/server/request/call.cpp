@@ -4,6 +4,7 @@
 
 #include "sampling/chain.h"
 #include "sampling/presets.h"
+#include "server/request/beam_fields.h"
 #include "server/request/limits.h"
 #include "server/request/prediction.h"
 #include "server/request/prompt_fields.h"
@@ -84,8 +85,10 @@ void give_texts(const Api& api, JsonFields& fields, SamplingParams& params) {
       api.texts_of_tokens.get([&] { return token_texts(*api.tokenizer); }, api.end_ids));
 }
 
-// The request's own layer over its preset over the server's defaults.
-SamplingParams read_sampling(const Api& api, JsonFields& fields, const SamplingParams& lowest) {
+// The request's own layer over its preset over the server's defaults. `beams`: samplers that draw or cut are refused
+// where the request asks for them, and left out where others do.
+SamplingParams read_sampling(const Api& api, JsonFields& fields, const SamplingParams& lowest,
+                             bool beams = false) {
   SamplingParams own, preset;
   for (const Param* p : all_params())
     if (auto value = fields.number(p->name)) take(fields, p->name, own.set(p->name, *value));
@@ -103,13 +106,17 @@ SamplingParams read_sampling(const Api& api, JsonFields& fields, const SamplingP
       fields.fail("preset", made.error().message);
   }
   if (resolve({&own, &preset, &lowest}).wants_texts()) give_texts(api, fields, own);
-  if (const Status known = own.check_vocab(api.vocab); !known.ok() && !fields.error()) {
-    const std::string& message = known.error().message;
+  const auto check = [&](const Status& status) {
+    if (status.ok() || fields.error()) return;
+    const std::string& message = status.error().message;
     fields.fail(bad_field(message.substr(0, message.find(':')), message));
-  }
+  };
+  check(own.check_vocab(api.vocab));
+  if (beams) check(resolve({&own, &preset}).check_beams());
   SamplingParams out = resolve({&own, &preset, &lowest});
   if (api.tokenizer != nullptr && out.get("dry_multiplier") > 0 && !out.has_breakers())
     out.set_breakers(tokens_with(*api.tokenizer, default_breakers()).value());
+  if (beams) return out.for_beams();
   return out;
 }
 
@@ -209,8 +216,9 @@ ParsedCall read_call(const Api& api, const HttpRequest& http, ReadFields read) {
 void read_common(const Api& api, const HttpRequest& http, JsonFields& fields, Call& call) {
   read_model_name(api, fields);
   Request& r = call.request;
-  r.sampling = read_sampling(api, fields, api.defaults);
   r.choices = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
+  r.beams = read_beams(fields, r.choices);
+  r.sampling = read_sampling(api, fields, api.defaults, r.beams.has_value());
   read_stream(fields, call, false);
   read_own(api, http, fields, call);
   r.max_backlog = call.stream ? api.stream_backlog : 0;
@@ -247,6 +255,17 @@ void read_top_logprobs(JsonFields& fields, std::string_view name, Request& r) {
 
 void check_lengths(const Api& api, JsonFields& fields, const char* name, const Call& call) {
   const Request& r = call.request;
+  if (r.beams && !fields.error())
+    if (const Status status = r.beams->check(); !status.ok()) {
+      const std::string& message = status.error().message;
+      const std::string field = message.substr(0, message.find(':'));
+      // Of num_return: n is its name here.
+      if (r.beams->returned > r.beams->beams)
+        fields.fail("n", fmt::format("found {}, allowed up to beams, which is {}", r.choices,
+                                     r.beams->beams));
+      else
+        fields.fail(bad_field(field, message));
+    }
   if (r.max_tokens && r.min_tokens > *r.max_tokens)
     fields.fail("min_tokens", fmt::format("found {}, allowed up to max_tokens, which is {}",
                                           r.min_tokens, *r.max_tokens));

@@ -337,6 +337,14 @@ TEST_F(OpenaiRequest, WhatIsNotSupportedIsSaid) {
             "best_of: found 2, allowed at least n, which is 3");
   EXPECT_TRUE(completion(R"("best_of":2,"stream":true)").error);
   EXPECT_FALSE(completion(R"("best_of":2,"n":2)").error);
+  const Call beams = completion(R"("best_of":4,"n":2,"use_beam_search":true,"stream":true)").call;
+  EXPECT_EQ(beams.request.choices, 2);
+  EXPECT_EQ(beams.request.beams->beams, 4);
+  EXPECT_EQ(beams.request.beams->returned, 2);
+  EXPECT_EQ(beams.shown, 0);
+  EXPECT_TRUE(beams.request.sampling.check_beams().ok());
+  EXPECT_FALSE(chat(R"("use_beam_search":true,"early_stopping":"never")").error);
+  EXPECT_FALSE(completion(R"("use_beam_search":false)").call.request.beams);
   EXPECT_EQ(message(completion(R"("max_completion_tokens":2)")),
             "max_completion_tokens: unknown field");
   EXPECT_EQ(message(chat(R"("temperatur":2)")),

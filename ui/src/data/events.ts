@@ -24,6 +24,10 @@ export type PageOp = 'take' | 'adopt' | 'share' | 'copy' | 'name' | 'release' | 
 // Operation, group, page, sequence (0: none), place in its block table, holders after it.
 export type PageChange = [PageOp, number, number, number, number, number];
 
+// Sequence, the beam whose text it goes on from (0: it has none), positions with K and V, positions to compute before
+// its next row is ranked, tokens told to its reader, log probability of its text.
+export type BeamChange = [number, number, number, number, number, number];
+
 export interface TableJson {
   id: number;
   slot: number;
@@ -57,8 +61,8 @@ export interface FullSnapshot {
 export type TraceEvent = {seq: number; at: number} & (
   | {kind: 'arrive'; req: number; label: string; tenant: string; choice: number; parent: number; prompt: number; priority: number}
   // lost: not all changes of pages are here.
-  | {kind: 'plan'; lost: boolean; admit: [number, number, number, number?][]; preempt: [number, number, number][]; pages: PageChange[]; blocked: Blocked | null}
-  | {kind: 'step'; lost: boolean; step: PackedStep; pages: PageChange[]}
+  | {kind: 'plan'; lost: boolean; admit: [number, number, number, number?][]; preempt: [number, number, number, number?][]; pages: PageChange[]; blocked: Blocked | null}
+  | {kind: 'step'; lost: boolean; step: PackedStep; beams?: BeamChange[]; pages: PageChange[]}
   | {kind: 'end'; req: number; reason: string; tokens: number}
   | {kind: 'written'; req: number; first: number; last: number; bytes: number}
 );
@@ -155,7 +159,7 @@ export function decode(name: string, json: Json, id = 0): Message | null {
       };
     case 'step': {
       const step = packStep(json);
-      return {kind: 'event', event: {kind: 'step', seq, at: endOf(step), lost: json['lost'] === true, step, pages: list(json['pages'])}};
+      return {kind: 'event', event: {kind: 'step', seq, at: endOf(step), lost: json['lost'] === true, step, beams: list(json['beams']), pages: list(json['pages'])}};
     }
     case 'end': {
       const account = (json['account'] ?? {}) as Json;

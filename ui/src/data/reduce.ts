@@ -1,7 +1,7 @@
 // One reducer: a snapshot and the events after it give the state of the engine. The worker runs it; the
 // tests compare its state with the server's own (`GET /api/snapshot?full=1`).
 import type {Blocked} from './api';
-import {E, endOf, H, kEntry, type FullSnapshot, type PageChange, type PackedStep, type PagesJson, type TableJson, type TraceEvent} from './events';
+import {E, endOf, H, kEntry, type BeamChange, type FullSnapshot, type PageChange, type PackedStep, type PagesJson, type TableJson, type TraceEvent} from './events';
 
 export type SequenceState = 'waiting' | 'preempted' | 'prefill' | 'decode' | 'paused';
 
@@ -167,9 +167,9 @@ export class State {
         });
         break;
       case 'plan':
-        for (const [req] of event.preempt) {
+        for (const [req, , , prefillEnd] of event.preempt) {
           const s = this.sequences.get(req);
-          if (s) (s.state = 'preempted'), (s.slot = -1), (s.computed = 0), (s.prefillEnd = s.prompt + s.output), ++s.preemptions;
+          if (s) (s.state = 'preempted'), (s.slot = -1), (s.computed = 0), (s.prefillEnd = prefillEnd ?? s.prompt + s.output), ++s.preemptions;
         }
         for (const [req, slot, cached, computed = cached] of event.admit) {
           const s = this.sequences.get(req);
@@ -184,6 +184,7 @@ export class State {
         break;
       case 'step':
         this.step(event.step);
+        this.beams(event.beams ?? [], event.at);
         this.change(event.pages);
         break;
       case 'end':
@@ -229,6 +230,21 @@ export class State {
           if (filled > group.fill[page]!) (group.fill[page] = filled), this.dirty[g]!.push(page);
         }
       }
+    }
+  }
+
+  private beams(changes: readonly BeamChange[], at: number) {
+    for (const [req, , computed, prefillEnd, output] of changes) {
+      const s = this.sequences.get(req);
+      if (!s) continue;
+      if (output > s.output) {
+        s.last = at;
+        if (Number.isNaN(s.first) && s.output === 0) s.first = at;
+      }
+      s.computed = computed;
+      s.prefillEnd = prefillEnd;
+      s.output = output;
+      s.state = s.computed < s.prefillEnd ? 'prefill' : 'decode';
     }
   }
 

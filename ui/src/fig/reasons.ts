@@ -12,6 +12,7 @@ const reasons: Record<string, string> = {
   prompt: 'while its first choice computed the prompt',
   budget: 'the step had no room for its rows',
   host: 'the host drew its token',
+  beams: 'the other beams of its request were not as far, or it had no text',
   reader: 'its reader was behind',
   held: 'its reader held it',
   again: 'what a preemption had dropped, computed again',
