@@ -112,7 +112,7 @@ Result<int> run_verify(Flags& f) {
   VT_TRY(auto file, f.model.open());
   const std::string replay = replay_of(f);
   verify::Options& o = f.options;
-  o.engine = f.engine.resolve();
+  VT_TRY(o.engine, f.engine.resolve(*file));
   if (f.one_option.given()) o.one = f.one;
   VT_RETURN_IF_ERROR(measure(*file, o.engine, o.room));
   if (o.room.max_tokens == 0)
