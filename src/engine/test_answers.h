@@ -33,10 +33,10 @@ inline Answer answer_of(TokenStream& stream) {
 
 // One request at a time, each choice by itself, nothing reused.
 inline std::vector<Answer> alone(const Request& r, bool window) {
-  static std::unique_ptr<Engine> engines[2];
-  std::unique_ptr<Engine>& engine = engines[window];
+  static std::unique_ptr<Engine> engines[2][2];
+  std::unique_ptr<Engine>& engine = engines[window][r.beams.has_value()];
   if (!engine) {
-    EngineOptions o = options(1);
+    EngineOptions o = options(r.beams ? 4 : 1);  // beams run side by side
     o.prefix_cache = false;
     engine = make_engine(o, window);
   }
