@@ -180,7 +180,11 @@ void Scheduler::answer(Beams& b, Clock::time_point now, std::optional<FinishReas
   for (std::size_t i = b.all.size(); i-- > 0;) {
     if (i == 0) first.forks.clear();
     const BeamSearch::Finished* f = i < best.size() ? best[i] : nullptr;
-    const FinishReason own = f == nullptr || f->ended ? FinishReason::kStop : FinishReason::kLength;
+    const auto asked = b.all[i]->stream->end_asked();
+    const FinishReason own = asked == TokenStream::End::kCancel ? FinishReason::kCancelled
+                             : asked == TokenStream::End::kStop ? FinishReason::kStop
+                             : f == nullptr || f->ended         ? FinishReason::kStop
+                                                                : FinishReason::kLength;
     finish(*b.all[i], reason.value_or(own), {}, f != nullptr ? f->end_token : -1);
   }
 }

@@ -58,6 +58,7 @@ TEST_P(Speculation, ChangesNoAnswer) {
                                                                {"no_repeat_ngram_size", 3},
                                                                {"xtc_probability", 0.5}};
     if (i % 2 == 1) {
+      r.beams.reset();  // which are without these
       const auto [name, value] = kMore[i / 2 % std::size(kMore)];
       EXPECT_TRUE(r.sampling.set(name, value).ok()) << name;
     }

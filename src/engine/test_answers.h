@@ -31,27 +31,27 @@ inline Answer answer_of(TokenStream& stream) {
   return out;
 }
 
-// An engine that stays for all tests, and goes before main() ends: a device's driver does not outlive it.
+// Engines that stay for all tests, and go before main() ends: a device's driver does not outlive it.
 class SharedEngines : public testing::Environment {
  public:
-  static std::unique_ptr<Engine>& get(bool window) {
+  static std::unique_ptr<Engine>& get(bool window, bool beams) {
     static auto* const shared =
         static_cast<SharedEngines*>(testing::AddGlobalTestEnvironment(new SharedEngines));
-    return shared->engines_[window];
+    return shared->engines_[2 * beams + window];
   }
   void TearDown() override {
     for (auto& engine : engines_) engine.reset();
   }
 
  private:
-  std::unique_ptr<Engine> engines_[2];
+  std::unique_ptr<Engine> engines_[4];
 };
 
 // One request at a time, each choice by itself, nothing reused.
 inline std::vector<Answer> alone(const Request& r, bool window) {
-  std::unique_ptr<Engine>& engine = SharedEngines::get(window);
+  std::unique_ptr<Engine>& engine = SharedEngines::get(window, r.beams.has_value());
   if (!engine) {
-    EngineOptions o = options(1);
+    EngineOptions o = options(r.beams ? 4 : 1);  // beams run side by side
     o.prefix_cache = false;
     engine = make_engine(o, window);
   }

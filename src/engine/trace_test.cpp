@@ -216,7 +216,7 @@ TEST(Trace, ALogThatHasNoRoomForAStepIsRefused) {
   EXPECT_EQ(
       made.error().message,
       "MiB of the step log (--trace-mib): found 1, allowed 0 or from 2 on with 4096 sequences");
-  o.sequences = 3000;
+  o.sequences = 2000;
   EXPECT_TRUE(Engine::create(model(false), o).ok());
 }
 

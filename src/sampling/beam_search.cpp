@@ -92,6 +92,7 @@ void BeamSearch::step_group(int g, std::span<const Row> rows) {
       if (alive < size_) next_.push_back({item.parent, item.candidate.token, item.sum, g});
     } else if (rank < size_) {
       finish(group, item.sum, rows[item.parent], item.candidate);
+      if (!item.candidate.ends) picked_.push_back(item.candidate.token);
     }
   }
   const bool none = next_.size() == first;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 
 #include "sampling/chain.h"
 
@@ -189,7 +190,7 @@ TEST(BeamSearch, GroupsPayForWhatEarlierOnesTook) {
   alone.options = {.beams = 2, .returned = 2};
   const auto once = searched(alone);
   ASSERT_EQ(twice.size(), 4u);
-  std::multimap<double, Text> a, b;
+  std::multiset<std::pair<double, Text>> a, b;
   for (const auto& f : twice) a.emplace(f.score, f.tokens);
   for (const auto& f : once) b.emplace(f.score, f.tokens), b.emplace(f.score, f.tokens);
   EXPECT_EQ(a, b);

@@ -9,6 +9,7 @@ export const arrive = {
   "tenant": ["word", "measured", "name of the API key"],
   "choice": ["plain", "measured", "which of the request's choices"],
   "parent": ["plain", "measured", "sequence that it goes on from; 0: none"],
+  "beam_of": ["plain", "measured", "of a beam: the first sequence of its request; 0: it is none"],
   "prompt_tokens": ["tokens", "measured", "tokens of the prompt"],
   "begun_tokens": ["tokens", "measured", "of these, output that was there from the start"],
   "priority": ["plain", "measured", "lower goes first"],
@@ -34,6 +35,7 @@ export const plan = {
     "req": ["plain", "measured", "sequence"],
     "by": ["plain", "measured", "sequence that took its place or its pages"],
     "pages": ["pages", "measured", "pages that it gave back"],
+    "prefill_end": ["tokens", "measured", "positions to compute when it has a place again"],
   },
   "admit": {
     "req": ["plain", "measured", "sequence"],
@@ -71,6 +73,7 @@ export const step = {
   "rows.decode": ["count", "measured", "rows of new tokens"],
   "rows.padding": ["count", "measured", "padding rows, which belong to no sequence"],
   "rows.head": ["count", "measured", "rows whose logits were computed"],
+  "rows.beams": ["count", "measured", "of the rows of prompts and new tokens, those of beams"],
   "spec.drafted": ["tokens", "measured", "guesses that were computed"],
   "spec.accepted": ["tokens", "measured", "of these, those that were drawn"],
   "spec.draft_ns": ["ns", "measured", "within plan: guessing"],
@@ -112,6 +115,13 @@ export const step = {
     "accepted": ["tokens", "measured", "of these, those that were drawn"],
     "draft_ns": ["ns", "measured", "making them"],
     "lost_ns": ["ns", "computed", "against what the tokens cost without guesses; below 0: won"],
+  "beams": {
+    "req": ["plain", "measured", "sequence, a beam"],
+    "from": ["plain", "measured", "beam whose text it goes on from; 0: it has no text now"],
+    "computed": ["tokens", "measured", "positions with K and V, most of them shared"],
+    "prefill_end": ["tokens", "measured", "positions to compute before its next row is ranked"],
+    "output": ["tokens", "measured", "tokens that its reader has been told"],
+    "sum": ["plain", "computed", "log probability of its text; 0: not known yet, or as before"],
   },
   "ops": {
     "op": ["word", "measured", "operation of the backend"],
