@@ -18,6 +18,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/output.h"
 
@@ -162,6 +163,7 @@ VT_NUMBER(std::chrono::seconds)
 
 int run_cli(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  set_log_level(LogLevel::kWarn);  // a server tells more: --log-level
   CLI::App app(
       "Vitrine: an LLM inference engine that one can see through.\n"
       "MODEL is a GGUF file or a Hugging Face folder.");
