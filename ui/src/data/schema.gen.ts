@@ -115,6 +115,7 @@ export const step = {
     "accepted": ["tokens", "measured", "of these, those that were drawn"],
     "draft_ns": ["ns", "measured", "making them"],
     "lost_ns": ["ns", "computed", "against what the tokens cost without guesses; below 0: won"],
+  },
   "beams": {
     "req": ["plain", "measured", "sequence, a beam"],
     "from": ["plain", "measured", "beam whose text it goes on from; 0: it has no text now"],
