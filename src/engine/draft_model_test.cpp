@@ -61,7 +61,7 @@ TEST_P(DraftModels, ChangeNoAnswer) {
   std::vector<Request> requests;
   std::vector<int> choices;
   for (int i = 0; i < 60; ++i) {
-    Request r = random_request(rng);
+    Request r = random_drawing(rng);
     set(r, "temperature", std::array{0.0, 0.3, 0.7, 1.0, 1.5}[i % 5]);
     static constexpr std::pair<const char*, double> kMore[] = {{"dry_multiplier", 0.8},
                                                                {"mirostat", 2},

@@ -307,7 +307,7 @@ TEST_P(Queued, SpeculationChangesNothingUnderLoad) {
     std::vector<std::vector<std::shared_ptr<TokenStream>>> streams;
     std::vector<bool> cancelled;
     for (int i = 0; i < 40; ++i) {
-      Request r = random_request(rng);
+      Request r = random_drawing(rng);
       if (i % 2 == 0)
         for (std::size_t k = 7; k < r.prompt.size(); ++k) r.prompt[k] = r.prompt[k - 7];
       if (i % 4 < 2) {

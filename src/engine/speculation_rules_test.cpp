@@ -191,7 +191,7 @@ TEST(SpeculationRules, ChangesNoConstrainedAnswer) {
     auto engine = make_engine(o);
     std::vector<std::pair<Request, std::vector<std::shared_ptr<TokenStream>>>> all;
     for (int i = 0; i < 50; ++i) {
-      Request r = reporting(random_request(rng));
+      Request r = reporting(random_drawing(rng));
       r.max_backlog = 0;
       r.ignore_eos = i % 4 == 0;
       if (i % 3 != 0) r.constraint = i % 3 == 1 ? form : words;

@@ -42,6 +42,13 @@ inline Request random_request(std::mt19937& rng) {
   return r;
 }
 
+// The same without beam search, whose parameters are others.
+inline Request random_drawing(std::mt19937& rng) {
+  Request r = random_request(rng);
+  r.beams.reset();
+  return r;
+}
+
 // What happens next under such a load: something arrives, leaves, reads, or a step. False: a step, and there was
 // nothing to do.
 inline bool random_turn(Engine& engine, std::mt19937& rng,

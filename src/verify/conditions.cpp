@@ -28,6 +28,7 @@ void guesses(EngineOptions& o, SpecMode mode) {
 }
 void ngram(EngineOptions& o) { guesses(o, SpecMode::kNgram); }
 void suffix(EngineOptions& o) { guesses(o, SpecMode::kSuffix); }
+void draft(EngineOptions& o) { guesses(o, SpecMode::kDraft); }
 void other_threads(EngineOptions& o) {
   const int all = o.threads > 0 ? o.threads : static_cast<int>(std::thread::hardware_concurrency());
   o.threads = all == 1 ? 2 : 1;
@@ -48,8 +49,8 @@ void everything(EngineOptions& o) {
 const char* no_threads(const EngineOptions&, const EngineInfo& info) {
   return info.backend == "cpu" ? nullptr : "this backend has no threads to choose from";
 }
-const char* no_guesses(const EngineOptions&, const EngineInfo& info) {
-  return info.queues_steps ? "this backend does not speculate" : nullptr;
+const char* no_draft(const EngineOptions& o, const EngineInfo&) {
+  return o.draft.file != nullptr ? nullptr : "no draft model is given (--draft)";
 }
 
 using H = const Happened&;
@@ -107,14 +108,17 @@ constexpr Condition kConditions[] = {
     {.name = "ngram",
      .help = "next tokens guessed from the text so far",
      .set = ngram,
-     .missing = no_guesses,
      .seen = [](H h, O, I) { return guessed(h); }},
     {.name = "suffix",
      .help = "next tokens guessed also from earlier answers, each request twice",
      .set = suffix,
-     .missing = no_guesses,
      .seen = [](H h, O, I) { return guessed(h); },
      .rounds = 2},
+    {.name = "draft",
+     .help = "next tokens guessed by a draft model",
+     .set = draft,
+     .missing = no_draft,
+     .seen = [](H h, O, I) { return guessed(h); }},
     {.name = "threads",
      .help = "another number of threads",
      .set = other_threads,
@@ -135,9 +139,9 @@ constexpr Condition kConditions[] = {
      .help = "all of it at once, and requests come at any time",
      .set = everything,
      .seen =
-         [](H h, O, I i) {
-           const Evidence out = both(both(both(batched(h), chunked(h)), preempted(h)), cached(h));
-           return i.queues_steps ? out : both(out, guessed(h));
+         [](H h, O, I) {
+           return both(both(both(both(batched(h), chunked(h)), preempted(h)), cached(h)),
+                       guessed(h));
          },
      .scattered = true,
      .rounds = 2},

@@ -68,6 +68,7 @@ std::string replay_of(const Flags& f) {
   add("--kv-type", f.engine.kv_type, EngineFlags().kv_type);
   add("--spec-tokens", o.spec_tokens, plain.spec_tokens);
   add("--spec-mib", o.spec_mib, plain.spec_mib);
+  if (!f.engine.draft.path.empty()) out += " --draft " + f.engine.draft.path;
   if (o.deterministic) out += " --deterministic";
   return out;
 }
@@ -112,7 +113,10 @@ Result<int> run_verify(Flags& f) {
   VT_TRY(auto file, f.model.open());
   const std::string replay = replay_of(f);
   verify::Options& o = f.options;
+  // With the draft model that is given or built in, for the conditions that want one.
+  f.engine.spec = spec_mode_name(SpecMode::kAuto);
   VT_TRY(o.engine, f.engine.resolve(*file));
+  o.engine.spec = SpecMode::kOff;
   if (f.one_option.given()) o.one = f.one;
   VT_RETURN_IF_ERROR(measure(*file, o.engine, o.room));
   if (o.room.max_tokens == 0)
