@@ -18,7 +18,6 @@
 #include "glass/assets.h"
 #include "sampling/params.h"
 #include "sampling/token_texts.h"
-#include "sampling/token_texts.h"
 #include "server/error.h"
 #include "server/http/http.h"
 #include "server/logit_rows.h"

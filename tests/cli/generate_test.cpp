@@ -163,11 +163,18 @@ TEST(Generate, InfillSaysWhatIsCertainOrEnds) {
   for (const char* name : {"config.json", "model.safetensors"})
     folder.write(name, read_text(kLlama + "/" + name));
   folder.write("tokenizer.json", tiny_tokenizer());
-  // A model of random weights is certain of nothing.
-  json::object a = vitrine_json({"generate", folder.path(""), "--ids", "5,6,7", "--infill", "1",
-                                 "--max-tokens", "9", "--seed", "1"});
-  EXPECT_EQ(a.at("finish_reason"), "stop");
-  EXPECT_TRUE(tokens_of(a).empty());
+  // Token 24 has 0.69 after these, and nothing much after it.
+  for (const char* temperature : {"1", "2"}) {
+    json::object a =
+        vitrine_json({"generate", folder.path(), "--ids", "5,6,7", "--infill", "1", "--temperature",
+                      temperature, "--max-tokens", "9", "--seed", "1"});
+    EXPECT_EQ(a.at("finish_reason"), "stop");
+    if (temperature[0] == '1') {
+      EXPECT_THAT(tokens_of(a), ElementsAre(24));
+    } else {
+      EXPECT_THAT(tokens_of(a), ElementsAre()) << "0.2 at most, so it ends";
+    }
+  }
 }
 
 TEST(Generate, ContextIsAHardLimit) {

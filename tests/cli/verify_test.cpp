@@ -50,7 +50,7 @@ TEST(Verify, AFaultIsReportedWithACommandThatRepeatsIt) {
   verify::Options o;
   o.engine.threads = 1;
   o.room = {
-      .vocab = 96, .context = 256, .max_tokens = 16, .page_size = 32, .chunk = verify::kChunk};
+      .vocab = 96, .context = 128, .max_tokens = 16, .page_size = 32, .chunk = verify::kChunk};
   o.cases = 16, o.seed = 5, o.only = {"chunked"};
   o.meddle = [](const char*, int number, Request& r) {
     if (number == 2) r.sampling.set_seed(1);

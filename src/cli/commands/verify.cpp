@@ -82,8 +82,8 @@ Status measure(const ModelFile& file, const EngineOptions& asked, verify::CaseRo
   VT_TRY(auto backend, create_backend(options.backend, backend_options(options)));
   ModelInfo info;
   VT_TRY(MemoryPlan plan, plan_memory(file, *backend, options, &info));
-  room.context = info.context;
-  if (asked.context == 0) room.context = std::min(info.context, kContextPages * asked.page_size);
+  room.context = plan.context;
+  if (asked.context == 0) room.context = std::min(plan.context, kContextPages * asked.page_size);
   room.vocab = info.vocab;
   room.page_size = asked.page_size;
   room.chunk = verify::kChunk;
