@@ -84,7 +84,7 @@ TEST_P(DraftModels, ChangeNoAnswer) {
       requests.push_back(r);
       choices.push_back(c);
     }
-    for (auto turns = rng() % 12; turns > 0; --turns) engine->step(), engine->check_integrity();
+    for (auto turns = rng() % 6; turns > 0; --turns) engine->step(), engine->check_integrity();
   }
   drain(*engine);
   engine->check_integrity();
