@@ -98,7 +98,7 @@ Result<Run> run_once(Engine& engine, std::uint64_t first, int prompt, int tokens
 }  // namespace
 
 Result<SpeculationFigures> bench_simulated(Engine& engine, KnownTexts& texts, int prompt,
-                                             int tokens, int pairs) {
+                                           int tokens, int pairs) {
   std::vector<double> off_tok_s, on_tok_s, ratios;
   Run all;
   double same = 0, output = 0;

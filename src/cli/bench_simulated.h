@@ -26,6 +26,6 @@ struct SpeculationFigures {
 // `texts` is what the engine's sources guess from (EngineOptions::spec_source). Each of the engine's sequences has
 // `prompt` tokens in and `tokens` out.
 Result<SpeculationFigures> bench_simulated(Engine& engine, KnownTexts& texts, int prompt,
-                                             int tokens, int pairs);
+                                           int tokens, int pairs);
 
 }  // namespace vitrine

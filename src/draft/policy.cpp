@@ -27,6 +27,10 @@ constexpr double kFadeSeat = 0.97857206, kFadeSource = 0.99864711;
 // Guesses that are less likely cannot pay.
 constexpr double kLeastSurvival = 0.01;
 
+constexpr int kGuessedSteps = 31, kMorePlainSteps = 4;
+// A plain step that takes less than this part of what was thought, or so much more, asks for others.
+constexpr double kAsThought = 0.85;
+
 // That a guess is right if those before it are, as its source says.
 double given_those_before(std::span<const Guess> guesses, int place) {
   const double before = place > 0 ? guesses[place - 1].probability : 1;
@@ -58,6 +62,7 @@ DraftPolicy::DraftPolicy(PolicyOptions options)
 }
 
 void DraftPolicy::begin(int seat) {
+  if (guessed_ > 0) plain_left_ = std::max(plain_left_, 1);
   std::fill_n(of_seats_.begin() + static_cast<std::ptrdiff_t>(at(seat, 0, 0)),
               options_.sources * options_.max_guesses, Record{});
 }
@@ -174,6 +179,19 @@ void DraftPolicy::learn(const VerifiedDraft& draft) {
   }
 }
 
+void DraftPolicy::look_at_plain(const StepShape& shape, double wall_ns, bool guesses) {
+  if (shape.decoding == 0 || !cost_.known()) return;
+  if (guesses) {
+    if (++guessed_ % kGuessedSteps == 0) plain_left_ = 1;
+    return;
+  }
+  const bool looking = guessed_ > 0 || plain_left_ > 0;
+  const double off = wall_ns / ns(shape.rows, shape);
+  plain_left_ = std::max(0, plain_left_ - 1);
+  if (looking && (off < kAsThought || off > 1 / kAsThought)) plain_left_ = kMorePlainSteps;
+  guessed_ = 0;
+}
+
 double DraftPolicy::observe(const StepShape& shape, double wall_ns,
                             std::span<const VerifiedDraft> verified) {
   int guesses = 0, accepted = 0;
@@ -181,6 +199,7 @@ double DraftPolicy::observe(const StepShape& shape, double wall_ns,
     guesses += static_cast<int>(draft.guesses.size());
     accepted += draft.accepted;
   }
+  look_at_plain(shape, wall_ns, guesses > 0);
   double lost = 0;
   if (shape.decoding > 0 && cost_.known()) {
     // Against the same step without guesses, and then some for the tokens that it saved.

@@ -14,6 +14,10 @@
 // Where drafting takes time (a draft model), depth() decides before it how many guesses to make, by the
 // same rule with what drafting will take and with how often guesses at each place were right so far.
 //
+// What a step takes without guesses is what everything is held against, and changes (contexts, clocks, neighbours). So
+// after 31 steps with guesses, and when a sequence begins, one takes none; where that took another time than was thought,
+// more follow.
+//
 // A source's probabilities are corrected by what became of its guesses, for each sequence and place in
 // the draft. The loss ledger (draft/loss_ledger.h) holds what is left to a bound: no step may lose more
 // than it has room for, were all guesses wrong.
@@ -78,7 +82,7 @@ class DraftPolicy {
 
   void begin(int seat);  // a new sequence
   // Whether guesses would be used. Where not, making them is time lost.
-  bool drafts() const { return cost_.known() && ledger_.on(); }
+  bool drafts() const { return cost_.known() && ledger_.on() && plain_left_ == 0; }
   // How many guesses to make for each of these sequences, of which seat and source are read. 0: none are
   // worth what they cost.
   int depth(const StepShape& shape, std::span<const DraftCandidate> candidates,
@@ -129,6 +133,7 @@ class DraftPolicy {
   double rate(int seat, int source, int place) const;
   void list_slots(std::span<const DraftCandidate> candidates);
   void learn(const VerifiedDraft& draft);
+  void look_at_plain(const StepShape& shape, double wall_ns, bool guesses);
 
   PolicyOptions options_;
   StepCost cost_;
@@ -136,7 +141,9 @@ class DraftPolicy {
   std::vector<Record> of_seats_;    // [seat][source][place]
   std::vector<Record> of_sources_;  // [source][place]
   std::vector<Slot> slots_;
-  int decoded_ = 0;  // steps that decoded, up to where it stops to matter
+  int guessed_ = 0;     // steps with guesses since one without
+  int plain_left_ = 0;  // steps that take none, to measure what they cost now
+  int decoded_ = 0;     // steps that decoded, up to where it stops to matter
 };
 
 }  // namespace vitrine

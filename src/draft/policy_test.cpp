@@ -223,6 +223,7 @@ class Simulation {
     return out;
   }
   const DraftPolicy& policy() const { return policy_; }
+  void begin(int seat) { policy_.begin(seat); }
 
  private:
   double chance() { return static_cast<double>(rng_()) / 4294967296.0; }
@@ -314,6 +315,24 @@ TEST(DraftPolicyWorkload, ADraftModelWritesAsFarAsItIsRight) {
   EXPECT_GT(far, 5);
   EXPECT_LT(near, 3);
   EXPECT_LT(run(0.6, 900).deep, 300) << "as slow as the model itself";
+}
+
+// What a step takes without guesses changes with contexts and clocks, also while every step has guesses. Over time
+// nothing is lost by that, whatever was won before.
+TEST(DraftPolicyWorkload, NoticesThatStepsTakeAnotherTime) {
+  const auto long_context = [](int rows) { return 2000 + 50.0 * (rows - 1); };
+  const auto short_context = [](int rows) { return 500 + 133.0 * (rows - 1); };
+  const auto slow_machine = [=](int rows) { return 2 * short_context(rows); };
+  for (const auto& before : {std::function<double(int)>(long_context), {slow_machine}})
+    for (const int first : {100, 1000, 5000})
+      for (const double right : {0.0, 0.1, 0.2, 0.3})
+        for (const bool anew : {false, true}) {
+          Simulation simulation(1);
+          simulation.run({1, 0.8, 0.9f, before, 0, 0.02}, first);
+          if (anew) simulation.begin(0);
+          const Outcome out = simulation.run({1, right, 0.9f, short_context, 0, 0.02}, 6000);
+          EXPECT_LT(out.loss(), 0.03) << first << " steps before, " << right << " right, " << anew;
+        }
 }
 
 TEST(DraftPolicyWorkload, SameInputsSameDecisions) {

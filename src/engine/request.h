@@ -52,11 +52,11 @@ struct Request {
   // Beam search: the choices are its best texts, BeamOptions::returned of them. Neither drawn nor cut, so that
   // samplers that do are refused (SamplingParams::check_beams), as is what is told about single draws.
   std::optional<BeamOptions> beams;
-  bool logprobs = false;                     // fill TokenEvent::logprob
-  int top_logprobs = 0;                      // the best tokens of each position, with logprobs
-  bool prompt_logprobs = false;              // of the prompt too; nothing comes from the cache then
-  std::vector<int> logit_positions;          // prompt positions whose logits are wanted
-  std::optional<Pooling> pooling;            // an embedding of the prompt; max_tokens is 0 then
+  bool logprobs = false;             // fill TokenEvent::logprob
+  int top_logprobs = 0;              // the best tokens of each position, with logprobs
+  bool prompt_logprobs = false;      // of the prompt too; nothing comes from the cache then
+  std::vector<int> logit_positions;  // prompt positions whose logits are wanted
+  std::optional<Pooling> pooling;    // an embedding of the prompt; max_tokens is 0 then
 
   int priority = 0;        // lower runs first
   std::string tenant;      // whom to be fair to: the name of an API key

@@ -143,13 +143,12 @@ void Speculator::guess(const Sequence& s, Seat& seat, DraftSource& source, Guess
   while (count < found && !s.ends_with(seat.others[count].token)) ++count;
   count -= ahead;
   if (count <= 0) return;
-  const DraftCandidate other{.seat = s.slot,
-                             .source = index_of(kind),
-                             .guesses = std::span(seat.others)
-                                            .subspan(static_cast<std::size_t>(ahead),
-                                                     static_cast<std::size_t>(count))};
-  if (seat.count > 0 && policy_->promise(other) <= policy_->promise(candidate(s, seat)))
-    return;
+  const DraftCandidate other{
+      .seat = s.slot,
+      .source = index_of(kind),
+      .guesses = std::span(seat.others)
+                     .subspan(static_cast<std::size_t>(ahead), static_cast<std::size_t>(count))};
+  if (seat.count > 0 && policy_->promise(other) <= policy_->promise(candidate(s, seat))) return;
   std::swap(seat.guesses, seat.others);
   seat.source = kind, seat.ahead = ahead, seat.count = count;
 }
@@ -314,7 +313,8 @@ void Speculator::propose(std::span<const std::unique_ptr<Sequence>> running, Ste
 
 // By source: what making the guesses took, their part of what the step took beyond one without, less what
 // the right ones saved.
-void Speculator::charge(const Batch& batch, const StepShape& shape, double wall, StepRecord& record) {
+void Speculator::charge(const Batch& batch, const StepShape& shape, double wall,
+                        StepRecord& record) {
   const double plain = policy_->plain_ns(shape), token = policy_->token_ns(shape);
   const double more = record.drafted > 0 ? (wall - plain) / record.drafted : 0;
   const std::int64_t model = seats_.front().text ? batch.model_draft_ns : batch.draft_ns;

@@ -90,7 +90,8 @@ class Speculator {
   const bool always_;  // whatever they cost (tests)
   const bool late_;    // steps are committed late
   bool settles_ = false;
-  bool waited_ = false;  // the step that is planned has nothing in flight before it, because settles() was true
+  bool waited_ =
+      false;  // the step that is planned has nothing in flight before it, because settles() was true
   ModelSource* model_;
   GuessSource text_kind_ = GuessSource::kSuffix;
   std::unique_ptr<SharedSuffixes> shared_;

@@ -57,7 +57,8 @@ TEST(EventJson, HasEveryFieldOfTheTableInItsPlace) {
   EXPECT_EQ(o.at("start_ns"), 1'234'567'890'123);
   EXPECT_EQ(o.at("flops").to_number<double>(), 1.5e15);
   EXPECT_EQ(o.at("flops_per_byte").to_number<double>(), 20.25);
-  EXPECT_EQ(o.at("rows"), json::parse(R"({"prefill":3,"decode":0,"padding":0,"head":-1,"beams":0})"));
+  EXPECT_EQ(o.at("rows"),
+            json::parse(R"({"prefill":3,"decode":0,"padding":0,"head":-1,"beams":0})"));
   EXPECT_EQ(o.at("blocked"), json::parse(R"({"reason":"pages","id":12,"needed":5,"available":4})"));
   EXPECT_EQ(o.at("entries"), json::parse(R"([[9,2,"prefill",16,3,true,10,0.5,3,77,1,3,1]])"));
   EXPECT_EQ(o.at("guesses"), json::parse(R"([["draft",2,5,0,0,0],["prediction",0,0,0,0,-9]])"));

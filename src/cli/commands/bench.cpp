@@ -42,7 +42,8 @@ void print_ops(const std::vector<OpRow>& rows) {
 Status check(Flags& f) {
   EngineOptions& options = f.engine.options;
   if (f.engine.options.spec_always && !f.acceptance)
-    return make_error(ErrorCode::kInvalid, "--spec-always: found without --spec, --draft or --spec-acceptance");
+    return make_error(ErrorCode::kInvalid,
+                      "--spec-always: found without --spec, --draft or --spec-acceptance");
   if (f.acceptance) {
     if (f.engine.spec != "off")
       return make_error(ErrorCode::kInvalid,
@@ -165,9 +166,9 @@ void print_speculation(const Flags& f, const SpeculationFigures& s, bool queues)
       "off {:.1f} tok/s, on {:.1f} tok/s: {:.2f} x (medians of {} pairs)\n"
       "a sequence and step: {:.2f} guesses, {:.2f} tokens\n"
       "{:.1f} % of the guesses tried were right; {:.1f} % of the tokens are those without\n",
-      *f.acceptance, f.engine.options.spec_always ? "" : "at most ", f.engine.options.spec_tokens, s.off_tok_s,
-      s.on_tok_s, s.ratio, f.repeat, s.guesses_per_step, s.tokens_per_step, 100 * s.right,
-      100 * s.same_tokens);
+      *f.acceptance, f.engine.options.spec_always ? "" : "at most ", f.engine.options.spec_tokens,
+      s.off_tok_s, s.on_tok_s, s.ratio, f.repeat, s.guesses_per_step, s.tokens_per_step,
+      100 * s.right, 100 * s.same_tokens);
   if (queues) fmt::print("the device idle {:.1f} % of the time with it\n", 100 * s.idle_share);
 }
 
