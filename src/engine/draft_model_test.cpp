@@ -347,6 +347,36 @@ TEST(DraftModel, GuessesBesideTexts) {
   EXPECT_GT(m.by_source[static_cast<int>(GuessSource::kDraft)].drafted, 50u);
 }
 
+// Another thread may hold a sequence at any time, also between two sources that guess for it.
+TEST(DraftModel, AReaderMayHoldWhileGuessesAreMade) {
+  struct Holds : DraftSource {
+    TokenStream*& stream;
+    int calls = 0;
+    explicit Holds(TokenStream*& s) : stream(s) {}
+    void begin(std::string_view) override {}
+    void extend(std::span<const std::int32_t>) override {}
+    int draft(std::span<const std::int32_t>, std::span<Guess>) override {
+      if (stream != nullptr && ++calls % 2 == 0) stream->allow(0);
+      return 0;
+    }
+    std::size_t bytes() const override { return 0; }
+  };
+  TokenStream* held = nullptr;
+  EngineOptions o = drafting(options(1), Kind::kOther);
+  o.spec = SpecMode::kAuto, o.spec_mib = 1;
+  o.spec_source = [&held] { return std::make_unique<Holds>(held); };
+  auto engine = make_engine(o);
+  const Request r = request(5, 20, 40, 0);
+  auto stream = *engine->submit(r);
+  held = stream.get();
+  for (int i = 0; i < 2000 && !stream->finished(); ++i) {
+    engine->step(), engine->check_integrity();
+    if (i % 3 == 0) stream->allow(3);
+  }
+  ASSERT_TRUE(stream->finished());
+  EXPECT_EQ(answer_of(*stream), alone(r, false)[0]);
+}
+
 // What the caller expects is guessed first, and counted by itself.
 TEST(Predictions, SaveStepsAndChangeNoAnswer) {
   const Request plain = request(9, 40, 60, 1);

@@ -77,13 +77,11 @@ void Ledger::ran(const Batch& batch, const StepRecord& r) {
 }
 
 void Ledger::speculated(Account& a, const BatchEntry& entry) {
-  const int drafted = entry.draws - 1, accepted = entry.tokens - 1;
+  const int drafted = entry.draws - 1;
   if (drafted <= 0) return;
   a.drafted += drafted, ++a.drafts;
-  if (entry.sequence->draft_source == GuessSource::kPrediction)
-    a.predicted += drafted, a.predicted_accepted += std::max(0, accepted);
+  if (entry.sequence->draft_source == GuessSource::kPrediction) a.predicted += drafted;
   ++metrics_.drafts, metrics_.drafted_tokens += static_cast<std::uint64_t>(drafted);
-  for (int i = 0; i < accepted; ++i) ++a.accepted, ++metrics_.accepted_by_place[i];
 }
 
 void Ledger::guessed(const StepRecord& r) {
@@ -120,9 +118,12 @@ void Ledger::drew(Sequence& s, Clock::time_point now) {
   s.last_token = now;
 }
 
-void Ledger::appended(Sequence& s) {
+void Ledger::appended(Sequence& s, int guess) {
   ++s.account.usage.completion_tokens;
   ++metrics_.generation_tokens;
+  if (guess < 0) return;
+  ++s.account.accepted, ++metrics_.accepted_by_place[guess];
+  if (s.draft_source == GuessSource::kPrediction) ++s.account.predicted_accepted;
 }
 
 Account Ledger::ended(Sequence& s, FinishReason reason, const std::string& error) noexcept {

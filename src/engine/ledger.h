@@ -30,9 +30,10 @@ class Ledger {
   // Its share of the step that was committed last. `s` is null when it has ended in that step.
   void charge(Sequence* s, const StepEntry& entry);
   void settled();  // all of them are charged
-  // A token was drawn for it at `now`, an end token too; appended(): it is part of the output.
+  // A token was drawn for it at `now`, an end token too; appended(): it is part of the output. `guess`: the place
+  // in its draft of the guess that it is; -1: it was not guessed.
   void drew(Sequence& s, Clock::time_point now);
-  void appended(Sequence& s);
+  void appended(Sequence& s, int guess = -1);
   // Closes the account, which is kept among the last ones if there is memory for it, and returns it.
   Account ended(Sequence& s, FinishReason reason, const std::string& error) noexcept;
 

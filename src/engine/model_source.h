@@ -18,6 +18,7 @@ class ModelSource {
   // A sequence to guess for: at most guesses.size() tokens after all that it has.
   struct Wish {
     Sequence* sequence = nullptr;
+    int left = 0;  // tokens that it may draw, as they were when planning began
     std::span<Guess> guesses;
     int count = 0;  // what draft() found
   };

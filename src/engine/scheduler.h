@@ -139,7 +139,9 @@ class Scheduler {
   void take_back(Sequence& s, const BatchEntry& entry);
   void take_results(Sequence& s, const Batch& batch, const BatchEntry& entry,
                     Clock::time_point now);
-  void append(Sequence& s, const Batch& batch, const DrawnToken& token, Clock::time_point now);
+  // `guess`: the place in its draft of the guess that it is; -1: it was not guessed.
+  void append(Sequence& s, const Batch& batch, const DrawnToken& token, Clock::time_point now,
+              int guess);
   void name_pages(Sequence& s);
   // Never fails: an end is told even when there is no memory for its words.
   void finish(Sequence& s, FinishReason reason, std::string_view error = {},

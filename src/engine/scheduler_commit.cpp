@@ -83,8 +83,9 @@ void Scheduler::take_results(Sequence& s, const Batch& batch, const BatchEntry& 
                              Clock::time_point now) {
   const std::span<const DrawnToken> drawn =
       std::span(batch.drawn).subspan(entry.first_token, entry.tokens);
-  for (const DrawnToken& token : drawn) {
-    append(s, batch, token, now);
+  for (int i = 0; i < entry.tokens; ++i) {
+    // All but the last were guessed.
+    append(s, batch, drawn[i], now, i + 1 < entry.tokens ? i : -1);
     if (s.finished) return;
   }
   if (entry.starved)
@@ -104,11 +105,11 @@ void Scheduler::take_results(Sequence& s, const Batch& batch, const BatchEntry& 
 }
 
 void Scheduler::append(Sequence& s, const Batch& batch, const DrawnToken& token,
-                       Clock::time_point now) {
+                       Clock::time_point now, int guess) {
   ledger_.drew(s, now);
   if (s.ends_with(token.id)) return finish(s, FinishReason::kStop, {}, token.id);
   s.tokens.push_back(token.id);
-  ledger_.appended(s);
+  ledger_.appended(s, guess);
   s.stream->push({token.id, token.logprob, process_ns(now), token.p},
                  token.top < 0 ? nullptr : batch.top.data() + token.top);
   if (s.goes_in_circles())

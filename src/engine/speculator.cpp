@@ -108,9 +108,10 @@ void Speculator::ended(const Sequence& s) {
     seat->text->finish(std::span(s.tokens).subspan(static_cast<std::size_t>(s.prompt)));
 }
 
-// It draws a token in the next step, or would if all were committed before.
-bool Speculator::ready(const Sequence& s) {
-  return !s.finished && !s.prefilling() && !s.waits() && !s.paused() && s.left() > 1;
+// It draws a token in the next step, or would if all were committed before. `left`: read once, since its reader may
+// hold it at any time.
+bool Speculator::ready(const Sequence& s, int left) {
+  return !s.finished && !s.prefilling() && !s.waits() && !s.paused() && left > 1;
 }
 
 // False: it is behind, and goes on beside the next step.
@@ -135,8 +136,10 @@ DraftCandidate Speculator::candidate(const Sequence& s, const Seat& seat) const 
 
 // A source's guesses, up to a token that would end the sequence, if they promise more than those before. The first
 // ones are those for its tokens in flight.
-void Speculator::guess(const Sequence& s, Seat& seat, DraftSource& source, GuessSource kind) {
-  const int ahead = s.in_flight, most = std::min(most_, s.left() - 1) + ahead;
+void Speculator::guess(const Sequence& s, Seat& seat, int most, DraftSource& source,
+                       GuessSource kind) {
+  const int ahead = s.in_flight;
+  most += ahead;
   const int found =
       source.draft(s.tokens, std::span(seat.others).first(static_cast<std::size_t>(most)));
   int count = 0;
@@ -153,16 +156,16 @@ void Speculator::guess(const Sequence& s, Seat& seat, DraftSource& source, Guess
   seat.source = kind, seat.ahead = ahead, seat.count = count;
 }
 
-void Speculator::guess(const Sequence& s, Seat& seat) {
-  guess(s, seat, seat.prediction, GuessSource::kPrediction);
-  if (seat.text) guess(s, seat, *seat.text, text_kind_);
+void Speculator::guess(const Sequence& s, Seat& seat, int most) {
+  guess(s, seat, most, seat.prediction, GuessSource::kPrediction);
+  if (seat.text) guess(s, seat, most, *seat.text, text_kind_);
 }
 
 // Whether the sequence will write enough for the time that catching up with it takes.
 bool Speculator::pays(const ModelSource::Wish& wish, int behind, double token_ns) const {
   const double passes = std::max(1.0, behind / static_cast<double>(kLearnedAtOnce));
   return always_ || passes * model_->pass_ns(std::min(behind, kLearnedAtOnce)) <=
-                        kCatchUpPart * wish.sequence->left() * token_ns;
+                        kCatchUpPart * wish.left * token_ns;
 }
 
 // What is known of costs is out of date where nothing is tried: a few short drafts are made now and then, more
@@ -197,7 +200,7 @@ void Speculator::draft_by_model(const StepShape& shape) {
     rows += std::min(behind, 2);
     if (behind > 2) {
       const double ns = model_->pass_ns(std::min(behind, kLearnedAtOnce));
-      catching_up += ns, each += ns / std::max(kChargedOver, w.sequence->left());
+      catching_up += ns, each += ns / std::max(kChargedOver, w.left);
     }
     return false;
   });
@@ -221,7 +224,7 @@ void Speculator::draft_by_model(const StepShape& shape) {
     const double most = kMostOver * model_->pass_ns(rows_caught);
     debt_ns_ += std::min(static_cast<double>(process_ns() - start), most);
     int left = kChargedOver;
-    for (const ModelSource::Wish& w : wishes_) left = std::max(left, w.sequence->left());
+    for (const ModelSource::Wish& w : wishes_) left = std::max(left, w.left);
     debt_part_ns_ = debt_ns_ / left;
   }
   const std::int64_t caught = process_ns();
@@ -260,12 +263,13 @@ void Speculator::draft(std::span<const std::unique_ptr<Sequence>> running, const
     Seat* seat = seat_of(*s);
     if (seat == nullptr || !s->request.speculative || s->finished) continue;
     const bool learned = learn(*s, *seat);
-    if (!ready(*s)) continue;
-    if (learned) guess(*s, *seat);
+    const int left = s->left(), most = std::min(most_, left - 1);
+    if (!ready(*s, left)) continue;
+    if (learned) guess(*s, *seat, most);
     any = any || seat->count > 0;
     if (model_ == nullptr) continue;
-    const int most = std::min(most_, s->left() - 1);
-    wishes_.push_back({s.get(), std::span(seat->others).first(static_cast<std::size_t>(most))});
+    wishes_.push_back(
+        {s.get(), left, std::span(seat->others).first(static_cast<std::size_t>(most))});
   }
   if (model_ != nullptr && !wishes_.empty()) draft_by_model(shape);
   wanted_ = !wishes_.empty() || any;
@@ -335,11 +339,14 @@ void Speculator::observe(const Batch& batch, StepRecord& record) {
   StepShape shape{.rows = batch.tokens,
                   .drafting_ns = late_ && !batch.waited ? 0 : batch.charged_ns,
                   .waited = batch.waited};
-  for (const BatchEntry& e : batch.entries) {
+  for (std::size_t i = 0; i < batch.entries.size(); ++i) {
+    const BatchEntry& e = batch.entries[i];
     if (e.prefill || e.draws == 0) continue;
     ++shape.decoding;
     if (e.draws == 1) continue;
-    const int guesses = e.draws - 1, right = std::max(0, e.tokens - 1);
+    // What was drawn behind the end of a text does not count.
+    const int kept = i < record.entries.size() ? record.entries[i].drawn : e.tokens;
+    const int guesses = e.draws - 1, right = std::clamp(e.tokens - 1, 0, kept);
     shape.rows -= guesses;
     record.drafted += guesses, record.accepted += right;
     Seat* seat = seat_of(*e.sequence);

@@ -76,10 +76,10 @@ class Speculator {
     int count = 0;  // and behind them
   };
   Seat* seat_of(const Sequence& s);
-  static bool ready(const Sequence& s);
+  static bool ready(const Sequence& s, int left);
   bool learn(const Sequence& s, Seat& seat);
-  void guess(const Sequence& s, Seat& seat);
-  void guess(const Sequence& s, Seat& seat, DraftSource& source, GuessSource kind);
+  void guess(const Sequence& s, Seat& seat, int most);
+  void guess(const Sequence& s, Seat& seat, int most, DraftSource& source, GuessSource kind);
   DraftCandidate candidate(const Sequence& s, const Seat& seat) const;
   void draft_by_model(const StepShape& shape);
   int explore(const StepShape& shape, double drafting_ns);

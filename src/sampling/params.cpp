@@ -198,11 +198,12 @@ Status SamplingParams::set_order(std::span<const std::string> names) {
 std::vector<const SamplerDef*> SamplingParams::order() const {
   const auto ordered = ordered_samplers();
   if (!order_) return {ordered.begin(), ordered.end()};
+  // A constraint behind a cut could find only tokens that it forbids.
   std::vector<const SamplerDef*> out;
   for (const SamplerDef* def : ordered)
-    if (def->always_runs && std::find(order_->begin(), order_->end(), def) == order_->end())
-      out.push_back(def);
-  out.insert(out.end(), order_->begin(), order_->end());
+    if (def->always_runs) out.push_back(def);
+  for (const SamplerDef* def : *order_)
+    if (!def->always_runs) out.push_back(def);
   return out;
 }
 

@@ -133,10 +133,11 @@ TEST(SamplingParams, OrderOfARequest) {
   EXPECT_THAT(names(params.order()),
               ElementsAre("logit_bias", "allowed_token_ids", "bad_words", "top_k", "temperature"));
 
+  // Behind a cut a constraint could find only tokens that it forbids.
   const std::string late_bias[] = {"top_k", "logit_bias"};
   ASSERT_TRUE(params.set_order(late_bias).ok());
   EXPECT_THAT(names(params.order()),
-              ElementsAre("allowed_token_ids", "bad_words", "top_k", "logit_bias"));
+              ElementsAre("logit_bias", "allowed_token_ids", "bad_words", "top_k"));
 
   ASSERT_TRUE(params.set_order({}).ok());
   EXPECT_THAT(names(params.order()), ElementsAre("logit_bias", "allowed_token_ids", "bad_words"));
@@ -232,6 +233,19 @@ TEST(Presets, AreValidLayers) {
     const auto params = preset_params(preset.name);
     ASSERT_TRUE(params.ok()) << params.error().message;
     for (const PresetValue& v : preset.values) EXPECT_EQ(params->get(v.param), v.value);
+    // A server's defaults show through in penalties and lists only.
+    SamplingParams lower;
+    std::map<std::string, double> expected;
+    for (const SamplerDef* def : all_samplers())
+      for (const Param& p : def->params) {
+        const double other = p.neutral == p.max ? p.min + (p.max - p.min) / 2 : p.max;
+        EXPECT_TRUE(lower.set(p.name, p.integer ? std::floor(other) : other).ok()) << p.name;
+        if (def->cuts || def->replaces_cuts || def->state != nullptr) expected[p.name] = p.neutral;
+      }
+    expected["dynatemp_range"] = 0;
+    for (const PresetValue& v : preset.values) expected[v.param] = v.value;
+    const SamplingParams both = resolve({&*params, &lower});
+    for (const auto& [name, value] : expected) EXPECT_EQ(both.get(name), value) << name;
   }
   EXPECT_THAT(known, ElementsAre("code", "factual", "chat", "creative", "brainstorm", "infill"));
   const auto unknown = preset_params("poetry");

@@ -4,7 +4,7 @@
 namespace vitrine {
 namespace {
 
-// Each preset sets all cuts, so that it means the same for every model. It leaves
+// What a preset does not name of cuts, and of samplers with a state, it turns off. It leaves
 // repetition_penalty alone: where a model's generation_config asks for one, the model needs it.
 constexpr PresetValue kCode[] = {{"temperature", 0.2}, {"top_k", 0}, {"top_p", 0.95}, {"min_p", 0}};
 constexpr PresetValue kFactual[] = {
@@ -43,7 +43,12 @@ Result<SamplingParams> preset_params(std::string_view name) {
   for (const Preset& preset : kPresets) {
     known += (known.empty() ? "" : ", ") + std::string(preset.name);
     if (name != preset.name) continue;
+    // So that it means the same for every model and server.
     SamplingParams params;
+    VT_RETURN_IF_ERROR(params.set("dynatemp_range", 0));
+    for (const SamplerDef* def : all_samplers())
+      if (def->cuts || def->replaces_cuts || def->state != nullptr)
+        for (const Param& p : def->params) VT_RETURN_IF_ERROR(params.set(p.name, p.neutral));
     for (const PresetValue& v : preset.values) VT_RETURN_IF_ERROR(params.set(v.param, v.value));
     return params;
   }

@@ -89,12 +89,12 @@ struct SamplerDef {
   int order;         // place in the default order; unique
   const char* help;
   std::span<const Param> params;
-  bool uses_history = false;               // reads the counts of SamplerInput::history
-  bool uses_tokens = false;                // reads its tokens
-  bool always_runs = false;                // runs first when a request's order does not list it
-  bool cuts = false;                       // drops or reweighs tokens by their probability, so it
-  bool replaces_cuts = false;              // is left out where a sampler that does this is active
-  bool beams = false;                      // beam search has it too: it edits, by tokens alone
+  bool uses_history = false;   // reads the counts of SamplerInput::history
+  bool uses_tokens = false;    // reads its tokens
+  bool always_runs = false;    // a constraint: runs first, whatever order a request asks for
+  bool cuts = false;           // drops or reweighs tokens by their probability, so it
+  bool replaces_cuts = false;  // is left out where a sampler that does this is active
+  bool beams = false;          // beam search has it too: it edits, by tokens alone
   const SamplerStateDef* state = nullptr;  // null: none; of all that are active at most one has
   // False: skipped for the whole request. Null: active when any value is not neutral.
   bool (*active)(std::span<const double> values, const TokenLists& lists) = nullptr;

@@ -53,8 +53,8 @@ Result<std::vector<std::vector<std::int32_t>>> tokens_of_words(const Tokenizer& 
     const auto begins = tokenizer.encode(bare, {.add_special = false});
     const auto follows = tokenizer.encode(" " + bare, {.add_special = false});
     if (!begins.empty()) out.push_back(begins);
-    if (follows.size() == begins.size() && !follows.empty() && follows[0] != begins[0])
-      out.push_back(follows);
+    // Often shorter than the other: a word behind a space tends to be one token.
+    if (follows != begins && !follows.empty()) out.push_back(follows);
   }
   return out;
 }

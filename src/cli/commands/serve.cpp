@@ -239,9 +239,10 @@ Action add(const CommandLine& line) {
       .show_default();
   line.option("--default-timeout", f->default_timeout, {0.0, kMaxTimeoutSeconds},
               "seconds for requests that set no timeout; 0: no limit");
-  line.flag("--share-cache", f->share_cache,
-            "API keys share cached prompts and compiled schemas: faster where their prompts begin "
-            "alike, but a key can find out what others sent");
+  line.flag(
+      "--share-cache", f->share_cache,
+      "API keys share cached prompts and compiled schemas: faster where their prompts begin "
+      "alike, but a key can find out what others sent, and with --spec what they were answered");
   auto no_ui = line.flag("--no-ui", f->no_ui, "serve the API only, without the web page");
   line.option("--ui-dir", f->ui_dir,
               "folder with a built page to serve instead of the program's own; read at start")

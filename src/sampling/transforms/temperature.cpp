@@ -1,7 +1,7 @@
 // logit' = logit / temperature. At 0 only the best token is kept: greedy. The maximum is OpenAI's.
 //
 // With a dynatemp_range r > 0 ("dynamic temperature", llama.cpp) the temperature depends on how sure
-// the model is: lo + (hi - lo) * (H / ln n)^dynatemp_exponent, where lo and hi are temperature - r
+// the model is, unless temperature is 0: lo + (hi - lo) * (H / ln n)^dynatemp_exponent, where lo and hi are temperature - r
 // (at least 0) and temperature + r, H is the entropy and n the number of tokens that are left.
 #include <algorithm>
 #include <cmath>
@@ -47,7 +47,8 @@ double dynamic(Candidates& c, double temperature, double range, double exponent)
 
 void apply(Candidates& c, const SamplerInput& in) {
   double temperature = in.values[0];
-  if (in.values[1] > 0) temperature = dynamic(c, temperature, in.values[1], in.values[2]);
+  if (temperature > 0 && in.values[1] > 0)
+    temperature = dynamic(c, temperature, in.values[1], in.values[2]);
   if (temperature == 0)
     c.keep_first(1);
   else
@@ -55,7 +56,7 @@ void apply(Candidates& c, const SamplerInput& in) {
 }
 
 bool on_device(DeviceDraw& draw, std::span<const double> values) {
-  if (values[1] > 0) return false;
+  if (values[0] > 0 && values[1] > 0) return false;
   if (values[0] == 0)
     draw.top_k = 1;
   else

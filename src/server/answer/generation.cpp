@@ -347,6 +347,8 @@ json::object Answer::usage() const {
   }
   json::object details{{"reasoning_tokens", reasoning}};
   if (call_.predicts) {
+    // Of the answer: what was drawn behind a stop string is not part of it.
+    accepted = std::min(accepted, completion);
     details["accepted_prediction_tokens"] = accepted;
     details["rejected_prediction_tokens"] = predicted - accepted;
   }
