@@ -176,11 +176,11 @@ TEST_F(ApiTest, BeamSearchRefusesByName) {
            {R"(,"beams":99)", "beams: found 99, allowed 1 to"},
            {R"(,"temperature":0.5)", "temperature: found 0.5, a beam search allows only 1"},
            {R"(,"top_p":0.5)", "top_p: found 0.5, a beam search allows only 1"},
-           {R"(,"preset":"creative")", "temperature: found"},
+           {R"(,"preset":"creative")", "min_p: found"},
            {R"(,"logprobs":1)", "logprobs: not with beam search"},
            {R"(,"early_stopping":"sometimes")", "early_stopping: found"},
            {R"(,"early_stopping":1)", "early_stopping: found 1, allowed true, false or"},
-           {R"(,"length_penalty":1e9)", "length_penalty: found 1e+09, allowed -100 to 100"},
+           {R"(,"length_penalty":1e9)", "length_penalty: found 1000000000, allowed -100 to 100"},
            {R"(,"beams":3,"beam_groups":2)", "beam_groups: found 2, allowed what divides beams"},
            {R"(,"diversity_penalty":1)", "diversity_penalty: found 1, allowed only 0"}}) {
     auto x = call(kComplete, body + fields + "}");
