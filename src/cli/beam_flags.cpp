@@ -3,13 +3,20 @@
 #include "cli/flags.h"
 
 namespace vitrine {
+namespace {
+
+// Without --beams they mean nothing.
+constexpr const char* kOthers[] = {"--num-return", "--length-penalty", "--early-stopping",
+                                   "--beam-groups", "--diversity-penalty"};
+
+}  // namespace
 
 void BeamFlags::add(const CommandLine& line) {
   constexpr int kMost = BeamOptions::kMostBeams;
   constexpr double kPenalty = BeamOptions::kMostPenalty;
   beams = line.option("--beams", options.beams, {1, kMost},
                       "beam search: texts that are continued side by side; nothing is drawn");
-  const auto other = [&](Option option) { option.needs(beams); };
+  const auto other = [&](Option option) { others.push_back(option); };
   other(line.option("--num-return", options.returned, {1, kMost}, "texts to return, the best ones")
             .show_default());
   other(line.option("--length-penalty", options.length_penalty, {-kPenalty, kPenalty},
@@ -33,7 +40,12 @@ Status BeamFlags::apply(Request& request) const {
     VT_TRY(request.stop_token_ids, parse_ids(end_ids, "--eos"));
     request.ignore_eos = true;
   }
-  if (!given()) return Ok{};
+  if (!given()) {
+    for (std::size_t i = 0; i < others.size(); ++i)
+      if (others[i].given())
+        return make_error(ErrorCode::kInvalid, "{}: allowed only with --beams", kOthers[i]);
+    return Ok{};
+  }
   request.beams = options;
   request.choices = options.returned;
   request.beams->early_stopping = early_stopping == "true"    ? EarlyStopping::kTrue

@@ -14,6 +14,7 @@ struct BeamFlags {
   BeamOptions options;
   std::string early_stopping = "false", end_ids;
   Option beams;
+  std::vector<Option> others;
   void add(const CommandLine& line);
   bool given() const { return beams.given(); }
   // Makes a beam search of it, and takes the end tokens.

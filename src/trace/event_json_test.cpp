@@ -29,7 +29,8 @@ TEST(EventJson, HasEveryFieldOfTheTableInItsPlace) {
   StepEvent event;
   StepRecord& r = event.record;
   r.step = 7, r.start_ns = 1'234'567'890'123, r.flops = 1.5e15, r.flops_per_byte = 20.25;
-  r.prefill_tokens = 3, r.head_rows = -1;
+  r.prefill_tokens = 3, r.head_rows = -1, r.beam_rows = 2;
+  r.beams.push_back({9, 8, 19, 20, 4, -1.5});
   r.blocked = {Wait::kPages, 12, 5, 4};
   r.entries.push_back({.sequence = 9,
                        .phase = Phase::kPrefill,
@@ -58,10 +59,11 @@ TEST(EventJson, HasEveryFieldOfTheTableInItsPlace) {
   EXPECT_EQ(o.at("flops").to_number<double>(), 1.5e15);
   EXPECT_EQ(o.at("flops_per_byte").to_number<double>(), 20.25);
   EXPECT_EQ(o.at("rows"),
-            json::parse(R"({"prefill":3,"decode":0,"padding":0,"head":-1,"beams":0})"));
+            json::parse(R"({"prefill":3,"decode":0,"padding":0,"head":-1,"beams":2})"));
   EXPECT_EQ(o.at("blocked"), json::parse(R"({"reason":"pages","id":12,"needed":5,"available":4})"));
   EXPECT_EQ(o.at("entries"), json::parse(R"([[9,2,"prefill",16,3,true,10,0.5,3,77,1,3,1]])"));
   EXPECT_EQ(o.at("guesses"), json::parse(R"([["draft",2,5,0,0,0],["prediction",0,0,0,0,-9]])"));
+  EXPECT_EQ(o.at("beams"), json::parse("[[9,8,19,20,4,-1.5]]"));
   EXPECT_EQ(o.at("ops"), json::parse(R"([["matmul",4,0.25]])"));
   EXPECT_EQ(o.at("pages"), json::parse(R"([["copy",1,40,9,2,1],["evict",0,41,0,0,0]])"));
   EXPECT_EQ(o.at("lost"), false);

@@ -25,6 +25,7 @@ TEST(Verify, HoldsOnModelsOfAllKinds) {
     EXPECT_TRUE(report.at("differences").as_array().empty());
     EXPECT_EQ(report.at("conditions").as_array().size(), verify::all_conditions().size() + 1);
     for (const json::value& row : report.at("conditions").as_array()) {
+      if (row.at("what") == "draft") continue;  // none is given
       EXPECT_TRUE(row.at("happened").as_bool()) << model << to_json(row);
       EXPECT_GT(row.at("tokens").as_int64(), 0) << to_json(row);
     }

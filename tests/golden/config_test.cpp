@@ -89,7 +89,8 @@ TEST(Config, EverySettingMatters) {
 // rope_parameters; no layer_types.
 json::object older_spelling(json::object config) {
   std::string type(config.at("model_type").as_string());
-  config["torch_dtype"] = config["dtype"];
+  json::value dtype = config["dtype"];  // a copy: what is added may move the others
+  config["torch_dtype"] = std::move(dtype);
   config.erase("dtype");
   config.erase("layer_types");
   if (!config.contains("rope_parameters")) return config;

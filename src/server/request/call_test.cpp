@@ -140,7 +140,8 @@ TEST_F(OpenaiRequest, WordsAndListsOfSamplers) {
   ASSERT_FALSE(p.error) << p.error->message;
   TokenLists lists = p.call.request.sampling.lists();
   EXPECT_EQ(*lists.allowed, (std::vector<std::int32_t>{5, 9}));
-  EXPECT_EQ(*lists.bad_words, (std::vector<std::vector<std::int32_t>>{{4, 5}, {6}}));
+  EXPECT_EQ(*lists.bad_words,
+            (std::vector<std::vector<std::int32_t>>{{4, 5}, {56, 4, 5}, {6}, {56, 6}}));
   EXPECT_EQ(*lists.breakers, (std::vector<std::int32_t>{57, 58})) << "newline and colon";
   ASSERT_TRUE(p.call.request.repetition);
   EXPECT_EQ(p.call.request.repetition->least, 1);
