@@ -110,7 +110,7 @@ json::object older_spelling(json::object config) {
   rope.erase("rope_theta");
   rope.erase("partial_rotary_factor");
   if (type == "phi3") rope.erase("original_max_position_embeddings");
-  rope["type"] = rope["rope_type"];
+  rope["type"] = json::value(rope["rope_type"]);
   rope.erase("rope_type");
   config["rope_scaling"] = rope["type"] == "default" ? json::value(nullptr) : json::value(rope);
   return config;

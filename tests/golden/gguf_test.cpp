@@ -18,7 +18,7 @@ std::vector<std::string> convertible() {
 // What no GGUF key carries takes the value that a reader of the GGUF file assumes.
 json::object without_what_gguf_lacks(json::object config) {
   if (config.contains("query_pre_attn_scalar"))
-    config["query_pre_attn_scalar"] = config["head_dim"];
+    config["query_pre_attn_scalar"] = json::value(config["head_dim"]);
   if (config["model_type"] == "mistral") config["sliding_window"] = nullptr;
   if (config["model_type"] == "qwen2") config["use_sliding_window"] = false;
   return config;
