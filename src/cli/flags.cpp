@@ -123,7 +123,9 @@ void EngineFlags::add(const CommandLine& line) {
   line.option("--page-size", options.page_size, range(Ranges::page_size),
               "positions of a KV page, a multiple of 16")
       .show_default();
-  line.option("--kv-type", kv_type, {"f32", "f16", "bf16"}, "type of the KV cache").show_default();
+  kv_option_ = line.option("--kv-type", kv_type, {"f32", "f16", "bf16"},
+                           "type of the KV cache; without it f32 with the backend ref");
+  kv_option_.show_default();
   spec_option_ =
       line.option(
               "--spec", spec, {"auto", "off", "ngram", "suffix", "draft"},
@@ -214,7 +216,10 @@ Result<EngineOptions> EngineFlags::resolve(const ModelFile& file) const {
   out.prefix_cache = !no_prefix_cache;
   out.policy = policy == policy_name(Policy::kStatic) ? Policy::kStatic : Policy::kContinuous;
   out.spec = *spec_mode(spec);
-  out.kv_dtype = kv_type == "f32" ? DType::kF32 : kv_type == "f16" ? DType::kF16 : DType::kBF16;
+  const bool exact = options.backend == "ref" && !kv_option_.given();
+  out.kv_dtype = exact || kv_type == "f32" ? DType::kF32
+                 : kv_type == "f16"        ? DType::kF16
+                                           : DType::kBF16;
   VT_RETURN_IF_ERROR(choose_draft(file, out));
   return out;
 }

@@ -48,7 +48,7 @@ struct EngineFlags {
 
  private:
   Status choose_draft(const ModelFile& file, EngineOptions& out) const;
-  Option spec_option_;
+  Option spec_option_, kv_option_;
 };
 
 // One flag per sampling parameter, and --seed, --samplers, --logit-bias, --allowed-ids, --bad-word,

@@ -127,8 +127,8 @@ class DraftPolicy {
   };
   double ns(int rows, const StepShape& shape) const { return cost_.ns(rows) + shape.kv_ns; }
   std::size_t at(int seat, int source, int place) const {
-    return static_cast<std::size_t>((seat * options_.sources + source) * options_.max_guesses +
-                                    place);
+    const int index = (seat * options_.sources + source) * options_.max_guesses + place;
+    return static_cast<std::size_t>(index);
   }
   double rate(int seat, int source, int place) const;
   void list_slots(std::span<const DraftCandidate> candidates);

@@ -16,7 +16,8 @@ void Scheduler::seat_others(Sequence& first, Clock::time_point now) {
       a.usage.cached_tokens = a.cache.cached = a.cache.possible = a.cache.position = s->prompt;
       a.cache.miss = CacheMiss::kNone;
     }
-    sit_down(std::move(s), now, s->prompt);
+    const int prompt = s->prompt;
+    sit_down(std::move(s), now, prompt);
   }
   first.forks.clear();
 }

@@ -375,7 +375,8 @@ TEST(SpeculationRules, SeedsAreNeitherMixedNorSkipped) {
   std::vector<Request> requests;
   for (int i = 0; i < 6; ++i) {
     Request r = reporting(request(3, 40, 40, 1));
-    r.sampling.set_seed(static_cast<std::uint64_t>(100 + i / 2));  // pairs
+    const int pair = i / 2;
+    r.sampling.set_seed(100 + static_cast<std::uint64_t>(pair));
     r.speculative = i % 3 != 0;
     requests.push_back(r);
   }

@@ -66,8 +66,9 @@ Speculator::Speculator(const EngineOptions& options, int sequences, ModelSource*
       seat.text = std::make_unique<NgramSource>(lookup);
     else if (text)
       seat.text = std::make_unique<SuffixSource>(own, shared_.get());
-    const auto most = static_cast<std::size_t>(most_ + (late_ ? options.commit_delay : 0));
-    seat.guesses.resize(most), seat.others.resize(most);
+    const int most = most_ + (late_ ? options.commit_delay : 0);
+    seat.guesses.resize(static_cast<std::size_t>(most));
+    seat.others.resize(static_cast<std::size_t>(most));
   }
   policy_ = std::make_unique<DraftPolicy>(PolicyOptions{.seats = seats,
                                                         .max_guesses = most_,

@@ -99,7 +99,7 @@ Status add_texts(const ModelFile& file, verify::CaseRoom& room) {
   for (const ConstraintSpec& spec : verify::sample_constraints()) {
     auto made = source.compile(tokenizer.get(), spec);
     if (!made.ok() && made.error().code == ErrorCode::kUnsupported) return Ok{};  // none here
-    VT_RETURN_IF_ERROR(made);
+    if (!made.ok()) return made.error();
     room.constraints.push_back(std::move(*made));
   }
   return Ok{};
@@ -127,7 +127,7 @@ Result<int> run_verify(Flags& f) {
   o.progress = [&](const verify::Progress& p) { progress(p); };
   auto report = verify::verify(file, o);
   progress.end();
-  VT_RETURN_IF_ERROR(report);
+  if (!report.ok()) return report.error();
   if (f.json)
     print_json(report_json(*report, replay));
   else
