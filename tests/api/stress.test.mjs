@@ -75,7 +75,8 @@ test("1,024 streams at once all get their own text", async () => {
 
 test("ten times too much: only 200 and 429, a bounded queue, flat memory", async () => {
   const bound = 24;
-  const server = await Server.start("--sequences", "8", "--max-queue", String(bound),
+  // A log of steps that is soon full: its memory is touched as it fills.
+  const server = await Server.start("--sequences", "8", "--max-queue", String(bound), "--trace-mib", "1",
     "--log-level", "error");
   try {
     const body = { prompt: prompts[3], max_tokens: 40, ignore_eos: true };
