@@ -5,18 +5,10 @@
 #include <new>
 
 #include "base/process_clock.h"
+#include "engine/cache_groups.h"
 #include "models/model.h"
 
 namespace vitrine {
-namespace {
-
-std::vector<PrefixCache::Group> cache_groups(const MemoryPlan& plan) {
-  std::vector<PrefixCache::Group> groups;
-  for (const CacheGroup& g : plan.groups) groups.push_back({g.pages, g.spec.window});
-  return groups;
-}
-
-}  // namespace
 
 EngineOptions DraftModel::plan_options(const EngineOptions& options, int context,
                                        int draft_context) {

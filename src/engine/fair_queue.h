@@ -54,7 +54,7 @@ class FairQueue {
   }
   // Whether `wants` may take the seat of another tenant's sequence: if that tenant then still has
   // at least as many for its weight, so that no seat goes to and fro. A priority above 0 takes none
-  // from those before it.
+  // from those before it. The beams of a request count as so many seats.
   bool may_take(const Sequence& wants, const Sequence& from) const;
   // More than one tenant has been here.
   bool shared() const { return tenants_.size() > 1; }

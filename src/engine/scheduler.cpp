@@ -7,15 +7,10 @@
 #include <utility>
 
 #include "base/process_clock.h"
+#include "engine/cache_groups.h"
 
 namespace vitrine {
 namespace {
-
-std::vector<PrefixCache::Group> cache_groups(const MemoryPlan& plan) {
-  std::vector<PrefixCache::Group> groups;
-  for (const CacheGroup& g : plan.groups) groups.push_back({g.pages, g.spec.window});
-  return groups;
-}
 
 // place() turns one into the other.
 static_assert(static_cast<int>(CacheMiss::kNone) == static_cast<int>(MissKind::kNone) &&
